@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
 from edgegraft.datasets import make_scale_free
-from edgegraft.ingest.cache import open_store
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.scale.disk import open_store
 
 THREADS = 2
 ROWS, COLUMNS, CHUNK = 50_000_000, 100, 250_000
@@ -113,11 +113,14 @@ def learned(folder: Path, n_rows: int) -> list[Row]:
 
 def learn(folder: str) -> dict[str, Any]:
     """Learn in this process."""
-    from edgegraft import GraftedMRF
+    from edgegraft import GraftedMRF, ReadingOptions
 
     started = perf_counter()
     network = GraftedMRF(
-        max_memory=LIMIT, cache_dir=f"{folder}/planes", n_jobs=THREADS, random_state=0
+        max_memory=LIMIT,
+        reading=ReadingOptions(cache_dir=f"{folder}/planes"),
+        n_jobs=THREADS,
+        random_state=0,
     ).fit(f"{folder}/rows")
     seconds = perf_counter() - started
     true = make_scale_free(COLUMNS, n_states=5, n_rows=100, random_state=0).edges

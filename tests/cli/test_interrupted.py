@@ -42,7 +42,7 @@ def test_while_pairs_are_ranked(inside, survey, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []  # not even the request of the checkpoint
 
 
-@pytest.mark.parametrize("place", ["confirm", "last_model"])
+@pytest.mark.parametrize("place", ["decide", "last_fit"])
 def test_after_the_search(inside, survey, tmp_path, monkeypatch, place):
     """The first Ctrl-C in the tests or the last fit lets them end: they are soon over."""
     import edgegraft.learn.discovery as discovery

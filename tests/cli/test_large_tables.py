@@ -13,8 +13,9 @@ from rich.console import Console
 import edgegraft as eg
 from edgegraft.cli.progress import Progress
 from edgegraft.datasets import make_chain
-from edgegraft.ingest.memory import needed_for_all, read_size
+from edgegraft.ingest.options import read_size
 from edgegraft.ingest.sources import RowsRead
+from edgegraft.scale.memory import needed_for_all
 from tests.cli.running import refused
 
 N_ROWS = 30_000

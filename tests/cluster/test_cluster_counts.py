@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import edgegraft as eg
-from edgegraft.contrib.dask.cluster import Rates, _ask
 from edgegraft.core import Layout
 from edgegraft.errors import DataError, DataTypeError, EdgeError, UnseenCategoryError
 from edgegraft.ingest import pack
 from edgegraft.objective import Pseudolikelihood
+from edgegraft.scale.cluster import Rates, _ask
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows, sample_rows
 from tests.cluster.conftest import all_pairs, assert_same_counts, counts_of, cut

@@ -9,9 +9,9 @@ import pytest
 
 from edgegraft.core.container import read_container, write_container
 from edgegraft.errors import FileFormatError
-from edgegraft.ingest import cache as cache_module
-from edgegraft.ingest.cache import open_store
-from edgegraft.table.store import FORMAT, PlaneStore
+from edgegraft.scale import disk
+from edgegraft.scale.disk import open_store
+from edgegraft.scale.store import FORMAT, PlaneStore
 
 REMEDY = "delete it, and it is made again"
 
@@ -19,7 +19,7 @@ REMEDY = "delete it, and it is made again"
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     """A store of several blocks, and its codes."""
-    monkeypatch.setattr(cache_module, "block_rows", lambda n: 512)
+    monkeypatch.setattr(disk, "block_rows", lambda n: 512)
     rng = np.random.default_rng(0)
     columns = {f"c{k}": rng.integers(0, k + 2, 1800) for k in range(4)}
     columns["many"] = rng.integers(0, 120, 1800).astype(str)

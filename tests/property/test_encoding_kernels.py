@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from edgegraft.ingest.columns import distinct
 from edgegraft.kernels.counting.bitplanes import pack_codes, unpack_codes
-from edgegraft.table.store import MISSING
+from edgegraft.table.schema import MISSING
 
 CODES = arrays(
     np.uint16,

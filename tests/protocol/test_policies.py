@@ -126,18 +126,3 @@ def test_a_search_ends_with_the_conditions_of_its_policy(table, settings):
     if settings.max_edges is None:
         assert certify(found).n_violating == 0
     assert found.theta()[found.graph.layout.edge_offset[0] :].any()
-
-
-def test_a_search_is_the_same_after_a_round_trip(state):
-    """State to arrays and back: nothing that a policy uses is lost."""
-    steps.fill(state)
-    state.policy.activate(state)
-    steps.fit(state)
-    steps.restart(state)
-    again = SearchState.from_state(state.problem, state.state())
-    for run in (state, again):
-        steps.fill(run)
-        run.policy.activate(run)
-        steps.fit(run)
-    assert again.graph.layout.edges.tolist() == state.graph.layout.edges.tolist()
-    assert again.theta().tobytes() == state.theta().tobytes()

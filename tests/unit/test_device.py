@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from edgegraft import GraftedMRF
-from edgegraft.config import Plan
-from edgegraft.contrib.dask.cluster import ClusterRows
+from edgegraft.config import GraftingSettings, Plan
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts, pair_counts
@@ -31,6 +30,7 @@ from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.rank.correlations import Correlations
 from edgegraft.rank.mean_fields import mean_field
 from edgegraft.rank.ranking import screen
+from edgegraft.scale.cluster import ClusterRows
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows, TableRows, as_rows
 from tests.cli.running import edgegraft
@@ -153,7 +153,8 @@ def test_a_network_is_the_same(data, monkeypatch):
             module, name, lambda *given, there=there, name=name: calls.append(name) or there(*given)
         )
     models = [
-        GraftedMRF(device=where, tol=1e-6, random_state=0).fit(data) for where in ("cpu", DEVICE)
+        GraftedMRF(device=where, search=GraftingSettings(tol=1e-6), random_state=0).fit(data)
+        for where in ("cpu", DEVICE)
     ]
     expected, found = models
     assert len(set(calls)) == 3  # the device was used

@@ -15,7 +15,7 @@ from edgegraft.ingest.code_buffer import CodeBuffer
 from edgegraft.kernels.counting.pairs import LANES
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.packed import FORMAT
-from edgegraft.table.store import MISSING
+from edgegraft.table.schema import MISSING
 from tests.conftest import random_codes
 
 STATES = [2, 3, 1, 21, 70, 64, 65]

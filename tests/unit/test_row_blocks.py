@@ -322,7 +322,7 @@ class Copies:
 
 def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
     monkeypatch.setattr(stages, "_MIN_ROWS", 200)
-    plan = Plan(checkpoint_every=1, selectivity=0.9)
+    plan = Plan(selectivity=0.9)
     path = tmp_path / "run.checkpoint"
     copies = Copies(path)
     X = network_rows()

@@ -11,15 +11,16 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from edgegraft.config import ReadingOptions
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, EncodingWarning, FileFormatError, MemoryBudgetError
 from edgegraft.estimators import GraftedMRF
-from edgegraft.ingest import cache as cache_module
 from edgegraft.ingest import pack
-from edgegraft.ingest.cache import cache_folder, open_store
-from edgegraft.ingest.memory import share_out
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.table.store import PlaneStore
+from edgegraft.scale import disk
+from edgegraft.scale.disk import cache_folder, open_store
+from edgegraft.scale.memory import share_out
+from edgegraft.scale.store import PlaneStore
 
 N_ROWS = 3000
 
@@ -42,7 +43,7 @@ def table(n_rows=N_ROWS, seed=0):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(cache_module, "block_rows", lambda n: 512)
+    monkeypatch.setattr(disk, "block_rows", lambda n: 512)
 
 
 @pytest.fixture
@@ -127,8 +128,8 @@ def test_a_schema_is_kept_to(tmp_path, folder):
 def passes(monkeypatch):
     """How often a source was read."""
     seen = []
-    true = cache_module.store_source
-    monkeypatch.setattr(cache_module, "store_source", lambda *a: seen.append(1) or true(*a))
+    true = disk.write_store
+    monkeypatch.setattr(disk, "write_store", lambda *a: seen.append(1) or true(*a))
     return seen
 
 
@@ -270,8 +271,8 @@ def chain_table(n_rows=4000):
 @pytest.fixture
 def tight(monkeypatch):
     """Memory so short that only some of the rows fit."""
-    monkeypatch.setattr("edgegraft.ingest.memory._MIN_ROWS", 100)
-    monkeypatch.setattr("edgegraft.ingest.memory._RESERVED", 0)
+    monkeypatch.setattr("edgegraft.scale.memory._MIN_ROWS", 100)
+    monkeypatch.setattr("edgegraft.scale.memory._RESERVED", 0)
     return 24 * 6 * 3000
 
 
@@ -285,7 +286,9 @@ def test_a_fit_within_a_limit_of_memory(tmp_path, folder, kind, tight):
         "file": where / "part-00.parquet",
         "reader": data.to_reader(),
     }[kind]
-    network = GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0).fit(given)
+    network = GraftedMRF(
+        max_memory=tight, reading=ReadingOptions(cache_dir=folder), random_state=0
+    ).fit(given)
     assert sorted(map(tuple, network.edges_.tolist())) == [(k, k + 1) for k in range(5)]
     assert list(network.feature_names_in_) == data.column_names
     assert network.n_features_in_ == 6
@@ -294,7 +297,9 @@ def test_a_fit_within_a_limit_of_memory(tmp_path, folder, kind, tight):
 
 def test_rows_that_fit_the_limit_are_fitted_as_ever(tmp_path, folder):
     where = write(tmp_path, data=chain_table())
-    limited = GraftedMRF(max_memory="4 GiB", cache_dir=folder, random_state=0).fit(where)
+    limited = GraftedMRF(
+        max_memory="4 GiB", reading=ReadingOptions(cache_dir=folder), random_state=0
+    ).fit(where)
     assert limited.model_ == GraftedMRF(random_state=0).fit(where).model_
 
 
@@ -308,12 +313,14 @@ def test_the_sample_does_not_depend_on_threads():
 def test_weights_come_along(tmp_path, folder, tight):
     where = write(tmp_path, data=chain_table())
     weights = np.arange(4000) % 3
-    network = GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0)
+    network = GraftedMRF(max_memory=tight, reading=ReadingOptions(cache_dir=folder), random_state=0)
     network.fit(where, sample_weight=weights)
     assert {(k, k + 1) for k in range(5)} <= set(map(tuple, network.edges_.tolist()))
     assert (
         network.model_
-        != GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0).fit(where).model_
+        != GraftedMRF(max_memory=tight, reading=ReadingOptions(cache_dir=folder), random_state=0)
+        .fit(where)
+        .model_
     )
     with pytest.raises(DataError, match=r"shape \(7,\), but the table has 4000 rows"):
         network.fit(where, sample_weight=weights[:7])
@@ -322,11 +329,13 @@ def test_weights_come_along(tmp_path, folder, tight):
 def test_a_limit_that_cannot_be_kept_is_refused(tmp_path, folder):
     where = write(tmp_path, data=chain_table())
     with pytest.raises(MemoryBudgetError, match=r"allow at least 0\.\d+ GiB \(max_memory=\)"):
-        GraftedMRF(max_memory="100 MB", cache_dir=folder).fit(where)
+        GraftedMRF(max_memory="100 MB", reading=ReadingOptions(cache_dir=folder)).fit(where)
     with pytest.raises(ValueError, match="invalid size 'much'"):
-        GraftedMRF(max_memory="much", cache_dir=folder).fit(where)
+        GraftedMRF(max_memory="much", reading=ReadingOptions(cache_dir=folder)).fit(where)
     with pytest.raises(MemoryBudgetError, match="cache_size="):
-        GraftedMRF(max_memory="4 GiB", cache_dir=folder / "new", cache_size=100).fit(where)
+        GraftedMRF(
+            max_memory="4 GiB", reading=ReadingOptions(cache_dir=folder / "new", cache_size=100)
+        ).fit(where)
 
 
 def test_large_files_are_limited_unasked(tmp_path, folder, monkeypatch, passes):

@@ -18,8 +18,8 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, counted, listing
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.output import as_text, write_rows
 from edgegraft.ingest.rows import read_codes, read_weights
-from edgegraft.io.exports import as_text, write_rows
 from edgegraft.model import PairwiseMRF, read_details
 from edgegraft.study import Comparison, NetworkReading, PowerPlan
 from edgegraft.study.columns import plain_columns

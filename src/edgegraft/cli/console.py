@@ -183,7 +183,7 @@ def working(
                 f"'{picture}' does not end in the suffix of a picture: use .png, .svg or .pdf"
             )
         if rows is not None:
-            from edgegraft.io.exports import check_format
+            from edgegraft.ingest.output import check_format
 
             check_format(rows)
         if page is not None:

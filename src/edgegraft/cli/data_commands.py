@@ -42,7 +42,7 @@ def impute(
     with working(model, data, rows=output, force=force, quiet=quiet) as console:
         from edgegraft.cli.answers import complete
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
         from edgegraft.model import load
 
         reading = ReadOptions(**opt.settings_from(_OPTIONS, options))
@@ -77,7 +77,7 @@ def score(
     with working(model, data, rows=output, force=force, quiet=quiet) as console:
         from edgegraft.cli.answers import scores, show_scores
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
         from edgegraft.model import load
 
         reading = ReadOptions(**opt.settings_from(_OPTIONS, options))
@@ -111,7 +111,7 @@ def lag(
     """Write rows of a diary or a panel with the values of earlier rows beside their own."""
     with working(data, rows=output, force=force, quiet=quiet) as console:
         from edgegraft.errors import SettingError
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
         from edgegraft.study import kernel_weights, lagged
 
         if (at is None) != (bandwidth is None) or (at is not None and time is None):
@@ -194,7 +194,7 @@ def simulate(
 ) -> None:
     """Draw rows from a random model whose edges are known."""
     with working(writes=[truth], rows=output, force=force, quiet=quiet) as console:
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
 
         options = {"edge_scale": strength, "random_state": seed, "n_jobs": jobs}
         data = _draw(graph, variables, states, rows, degree, **options)

@@ -17,7 +17,7 @@ from edgegraft.cli.console import (
     require_report,
     require_table,
 )
-from edgegraft.config import Plan
+from edgegraft.config import NETWORK, RUN, Plan
 from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
@@ -103,11 +103,6 @@ class Request:
         """Return the path at which the request of a checkpoint is kept."""
         return checkpoint.with_name(checkpoint.name + ".json")
 
-    @staticmethod
-    def rows_of(checkpoint: Path) -> Path:
-        """Return the path at which the rows of a checkpoint are kept, until the run ends."""
-        return checkpoint.with_name(checkpoint.name + ".rows")
-
     def write(self, checkpoint: Path) -> None:
         """Keep the request beside a checkpoint."""
         from edgegraft.core.atomic import replacing
@@ -156,7 +151,7 @@ def learn(
     output: Annotated[
         Path | None,
         opt.output(
-            help="The model file to write; by default the table's name with .edgegraft, in this "
+            help="The model file to write. By default the table's name with .edgegraft, in this "
             "folder.",
             show_default=False,
         ),
@@ -172,20 +167,27 @@ def learn(
         int,
         typer.Option(
             min=0,
-            help="Bootstrap replicates; the table then shows the share of them that has each "
-            "edge: how often another sample of as many rows would.",
+            rich_help_panel=NETWORK,
+            help="Bootstrap replicates, for how often an edge is found again. The table then shows "
+            "the share of the replicates that has each edge.",
         ),
     ] = 0,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="File to resume from, written as the search goes, with its options beside it "
+            rich_help_panel=RUN,
+            help="A file to resume from, written during the search. Its options are beside it "
             "(.json).",
             show_default=False,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Report memory and time that learning would take.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            rich_help_panel=RUN,
+            help="Report memory and time that learning would take.",
+        ),
     ] = False,
     top: opt.Top = 15,
     as_json: opt.AsJson = False,

@@ -52,7 +52,7 @@ class LearnRun:
         progress, checkpoint = self._progress, self.checkpoint
         with progress.shown(), ExitStack() as stack:
             with interruptible() as progress.interruption:
-                opening = open_request(self.request, self.console, progress, checkpoint)
+                opening = open_request(self.request, self.console, progress)
                 rows = stack.enter_context(opening)
                 progress.interruption.check()  # nothing has been learned that could be kept
                 self.request = replace(self.request, sample_rows=rows.sample_rows)
@@ -77,8 +77,6 @@ class LearnRun:
             resumable = found.interrupted or (reason is not None and reason.resumable)
             if checkpoint is not None and (resumable or resumed):
                 self.request.write(checkpoint)
-            if checkpoint is not None and not resumable:
-                self.request.rows_of(checkpoint).unlink(missing_ok=True)
         self._report(stored)
         if found.interrupted or (checkpoint is not None and resumable):
             say(self.console, escape(_advice(self.request, checkpoint, found.interrupted)))
@@ -111,7 +109,7 @@ class LearnRun:
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the request with a checkpoint."""
-        if self.checkpoint is not None and event.kind in ("start", "checkpoint"):
+        if self.checkpoint is not None and event.kind == "start":
             self.request.write(self.checkpoint)
 
     def _bootstrap(self, found: Discovery, rows: LearnRows) -> dict[str, Any]:

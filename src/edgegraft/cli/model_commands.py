@@ -82,8 +82,8 @@ def export(
 ) -> None:
     """Write a model's edges, network or potentials for other programs."""
     with working(model, writes=[output], force=force, quiet=quiet) as console:
-        from edgegraft.io.exports import export as write
         from edgegraft.model import load
+        from edgegraft.model.export import export as write
 
         columns = {}
         if without or correction:

@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
-from edgegraft.config import Plan, Setting, TableOptions, settings_of
+from edgegraft.cli.help import MORE, HelpAll
+from edgegraft.config import TABLE, Plan, Setting, TableOptions, settings_of
 from edgegraft.errors import DataError, SettingError
 
 UaiTask = Literal["PR", "MAR", "MAP"]
@@ -32,17 +33,17 @@ def check_jobs(jobs: int | None) -> int | None:
     return jobs
 
 
-_FILE = "CSV or TSV (also .gz, .bz2, .zst), Parquet, Feather, Arrow, .xlsx, .sav, .bed or .vcf file"
+_FILE = "A CSV, TSV, Parquet, Feather, Arrow, .xlsx, .sav, .bed or .vcf file"
+_ZIPPED = "Text may be compressed (.gz, .bz2, .zst)."
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file, as `edgegraft learn` writes.")
 ]
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_FILE}.")]
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_FILE}. {_ZIPPED}")]
 DataFiles = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help=f"{_FILE}; or several as one table: a folder of them, or a pattern in quotes, such as "
-        "'rows/*.csv'.",
+        help=f"{_FILE}, or several as one table: a folder, or a quoted pattern. {_ZIPPED}",
     ),
 ]
 output = partial(typer.Option, "--output", "-o")
@@ -51,18 +52,24 @@ Weights = Annotated[
     str | None,
     _optional(
         "--weights",
-        help="A column of row weights, left out of the model: a row of weight 2 is two rows.",
+        help="A column of row weights, left out of the model. A row of weight 2 is two rows.",
+        rich_help_panel=TABLE,
     ),
 ]
 Strata = Annotated[
     str | None,
-    _optional("--strata", help="A column of strata of the sample, left out of the model."),
+    _optional(
+        "--strata",
+        help="A column of strata of the sample, left out of the model.",
+        rich_help_panel=MORE,
+    ),
 ]
 Clusters = Annotated[
     str | None,
     _optional(
         "--clusters",
-        help="A column of clusters of rows that were drawn together, left out of the model.",
+        help="A column of clusters of rows drawn together, left out of the model.",
+        rich_help_panel=MORE,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
@@ -151,6 +158,8 @@ def with_options(settings: Iterable[Setting]) -> Callable[[_Command], _Command]:
                 parameters += map(_parameter, settings)
             else:
                 parameters.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter("help_all", kind, default=False, annotation=HelpAll))
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {own.name: own.annotation for own in parameters}
         return command
@@ -160,12 +169,13 @@ def with_options(settings: Iterable[Setting]) -> Callable[[_Command], _Command]:
 
 def _parameter(setting: Setting) -> inspect.Parameter:
     assert setting.flag is not None
-    default = default_of(setting)
+    default, metavar = default_of(setting), None
     bounds: dict[str, Any] = {}
     none_has_a_word = setting.optional and setting.default is not None
     annotation: Any
     if setting.name in _LISTS:
         annotation, default = list[str] | None, None
+        metavar = "<names>" if setting.name in _NAMES else "<text>"
     elif setting.name in _READ:
         annotation = str if default is not None else str | None
     elif setting.kinds == (bool,):
@@ -177,10 +187,16 @@ def _parameter(setting: Setting) -> inspect.Parameter:
         bounds = {"min": setting.minimum, "max": setting.maximum}
     else:
         annotation, default = str | None, None if default is None else str(default)
+        metavar = "<number>"
     if setting.name == "n_jobs":
         bounds = {"callback": check_jobs}
     option = typer.Option(
-        *setting.flag.split(), help=setting.help, show_default=default is not None, **bounds
+        *setting.flag.split(),
+        help=setting.help,
+        show_default=default is not None,
+        rich_help_panel=setting.group or MORE,
+        metavar=metavar,
+        **bounds,
     )
     return inspect.Parameter(
         setting.name,

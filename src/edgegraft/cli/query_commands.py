@@ -200,7 +200,7 @@ def sample(
         from numpy.random import default_rng
 
         from edgegraft.cli.typed_evidence import parse_given
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
         from edgegraft.model import load
         from edgegraft.table.arrow import labels
 

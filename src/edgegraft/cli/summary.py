@@ -20,7 +20,7 @@ from edgegraft.errors import counted
 if TYPE_CHECKING:
     from edgegraft.model import StoredModel
     from edgegraft.table import PackedTable, Variable
-    from edgegraft.table.store import PlaneStore
+    from edgegraft.table.blocks import RowStore
 
 Json = dict[str, Any]
 _HUBS = 5
@@ -200,7 +200,7 @@ def shares_of(details: Mapping[str, Any]) -> str:
     return str(shares.get("text", "")) if isinstance(shares, dict) else ""
 
 
-def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
+def describe_columns(table: PackedTable | RowStore) -> list[Json]:
     """Return a description of each column, for programs."""
     return [
         {
@@ -216,7 +216,7 @@ def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
     ]
 
 
-def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
+def show_columns(console: Console, table: PackedTable | RowStore) -> None:
     """Show the columns; of many, those that are binned, constant or incomplete come first."""
     columns = describe_columns(table)
     shown = list(columns)

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
-from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.row_methods import RowMethods
@@ -67,12 +66,12 @@ class NetworkEstimator(RowMethods):
         from edgegraft.grafting.problem import losses
         from edgegraft.ingest.rows import read_table
         from edgegraft.learn.bootstrap import bootstrap
-        from edgegraft.learn.checkpoint import recall
+        from edgegraft.learn.stages import recall
 
         check_is_fitted(self)
         plan = self._plan
         X = self._table(X)
-        options = self._read_options(X, n_jobs=resolve_jobs(plan.n_jobs))
+        options = self._read_options(X, n_jobs=plan.n_jobs or 1)
         table = read_table(X, self.schema_, options, stacklevel=3)
         weights = None
         if sample_weight is not None:
@@ -80,7 +79,7 @@ class NetworkEstimator(RowMethods):
             weights = weigh(given, plan.weights_are).weights
         loss, _ = losses(table, plan, weights)
         found = bootstrap(
-            recall(self._search, loss),
+            recall(self._search, loss, plan),
             table,
             n,
             model=self.network_model_,
@@ -157,7 +156,6 @@ class NetworkEstimator(RowMethods):
         """Set the fitted attributes, all of them at the end of a fit or none."""
         from edgegraft.counts.information import data_quality
         from edgegraft.ingest.output import OutputForm
-        from edgegraft.learn.checkpoint import remember
         from edgegraft.learn.provenance import details_of
 
         search, plan, schema = found.search, found.plan, rows.rows.schema
@@ -172,7 +170,7 @@ class NetworkEstimator(RowMethods):
             self.feature_names_in_ = np.array(labels, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._kind, self._plan, self._search = OutputForm.of(X), plan, remember(search)
+        self._kind, self._plan, self._search = OutputForm.of(X), plan, search.result()
         file = {"file": Path(X).name} if isinstance(X, str | PathLike) else {}
         self._details = details_of(found, file | rows.source(search.objective.n_rows))
         if rows.table is not None:

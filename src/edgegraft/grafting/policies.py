@@ -92,8 +92,7 @@ class Policy:
 
     def activate(self, state: SearchState) -> bool:
         """Move the chosen candidates into the graph; return whether there were any."""
-        chosen = self.choose(state.reservoir, len(state.graph))
-        chosen = chosen[: state.admit(len(chosen))]
+        chosen = self.choose(state.reservoir, len(state.graph))[: state.room]
         if not len(chosen):
             return False
         state.graph.add(state.reservoir.take(chosen).edges)

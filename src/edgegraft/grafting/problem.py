@@ -5,7 +5,7 @@ Also what a plan amounts to for given rows: the loss, the penalty, the budget of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
@@ -19,7 +19,6 @@ from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.device import find_device
 from edgegraft.errors import Argument, MemoryBudgetError
-from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.policies import Policy, choose_policy
 from edgegraft.inference import likelihood_engine
@@ -29,7 +28,6 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, as_rows, distinct_rows
@@ -52,10 +50,6 @@ class Problem:
     settings: Settings
     policy: Policy
     quiet: bool = False  #: whether not to warn
-    #: keeps the progress of fits, unless the problem is quiet: of a search with checkpoints
-    watch: FitWatch | None = None
-    #: keeps what is worked out after the search, if it has checkpoints
-    journal: Journal = field(default_factory=Journal, compare=False)
 
     @cached_property
     def rules(self) -> PairRules:
@@ -96,7 +90,6 @@ class Problem:
             start,
             Stopping(tol=self.settings.tol, max_iter=max_iter),
             quiet=quiet or self.quiet,
-            watch=None if self.quiet else self.watch,
         )
 
     def changed(

@@ -30,10 +30,10 @@ _NEXT = -(2.0**40)  # a priority below any other
 
 
 def queue(state: SearchState, ranking: Ranking) -> None:
-    """Queue ranked pairs in the order of the policy."""
-    allowed = state.problem.rules.allows(ranking.edges)
-    if not allowed.all():
-        ranking = ranking.of(allowed)
+    """Queue ranked pairs that are not active in the order of the policy."""
+    open_ = state.problem.rules.allows(ranking.edges) & ~state.graph.contains(ranking.edges)
+    if not open_.all():
+        ranking = ranking.of(open_)
     edges, state.n_significant = state.policy.first_pairs(ranking)
     state.ranked = True
     state.stream.prioritise(edges, ranking.priorities())
@@ -53,7 +53,7 @@ def begin(state: SearchState) -> bool:
         violates = np.concatenate(judged)
         _freeze(state, edges[~violates], np.zeros(int((~violates).sum())))
         edges = edges[violates]
-    room = state.admit(len(edges))
+    room = len(edges) if state.room is None else min(state.room, len(edges))
     state.stream.restore(edges[room:], np.arange(len(edges) - room) + _NEXT)
     if not len(edges):
         return False
@@ -100,11 +100,8 @@ def _largest_batch(state: SearchState) -> int:
 
 def _enough(state: SearchState, tests: int) -> bool:
     strategy = state.policy.strategy
-    if state.spent:
-        state.cut_short |= state.spent.resumable
-        return True
-    if strategy.exhaustive:
-        return False
+    if state.spent or strategy.exhaustive:
+        return state.spent is not None
     if not state.filled:
         return state.reservoir.full
     if tests < strategy.max_tests or not len(state.reservoir):
@@ -161,7 +158,7 @@ def fit(state: SearchState, max_iter: int | None = None, *, quiet: bool = True) 
     before, layout = state.solution.info.objective, state.graph.layout
     n_iter = max_iter or state.policy.iterations
     state.solution = state.problem.solve(layout, state.solution, n_iter, quiet=quiet)
-    state.n_fresh, state.restarted_from = 0, None
+    state.n_fresh = 0
     return bool(before - state.solution.info.objective > _STILL * max(1.0, abs(before)))
 
 
@@ -170,27 +167,14 @@ def fit_fully(state: SearchState) -> None:
     fit(state, FINAL_ITERATIONS, quiet=False)
 
 
-def restart_is_due(state: SearchState) -> bool:
-    """Return whether a search is to be restarted after this activation.
-
-    If evaluations remember those before, checkpoints are possible at restarts alone: the first
-    activations, which take longest, have more of them; so have searches over features.
-    """
-    n, every = state.n_activations, state.settings.checkpoint_every
-    early = n < every and n & (n - 1) == 0
-    objective = state.solution.objective
-    wanted = objective.features is not None or not objective.memoryless(state.solution.state)
-    return n % every == 0 or (early and wanted)
-
-
 def restart(state: SearchState) -> None:
-    """Forget messages and curvature, keep the parameters: what a resumed search has too.
+    """Forget messages and curvature, keep the parameters, for a graph that others have changed.
 
     An objective whose inference failed has been left for its fallback, and stays left.
     """
-    state.restarted_from, state.n_fresh = state.theta(), 0
+    state.n_fresh = 0
     state.solution = state.problem.solve(
-        state.graph.layout, state.restarted_from, objective=state.solution.objective
+        state.graph.layout, state.theta(), objective=state.solution.objective
     )
 
 

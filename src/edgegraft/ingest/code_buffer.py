@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.table.store import MISSING
+from edgegraft.table.schema import MISSING
 
 Codes = NDArray[np.uint16]
 BytesOrCodes = NDArray[Any]  # uint8 or uint16

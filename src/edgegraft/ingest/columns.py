@@ -26,8 +26,7 @@ from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.findings import missing_values
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.arrow import LabelKind, kind_of, labels_of, plain_type, simplify, type_name
-from edgegraft.table.schema import MAX_STATES, Variable
-from edgegraft.table.store import MISSING
+from edgegraft.table.schema import MAX_STATES, MISSING, Variable
 
 _FEW = 16  # codes that are counted one by one, several times as fast
 

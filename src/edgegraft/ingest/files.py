@@ -12,23 +12,21 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.types as pt
 
+from edgegraft import plugins
 from edgegraft.core.atomic import suffix_of
 from edgegraft.errors import Argument, DataError, DataTypeError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.ingest.csv_source import COMPRESSIONS, CsvSource, foreign_content
-from edgegraft.ingest.genotypes import SUFFIXES as GENOTYPES
-from edgegraft.ingest.genotypes import genotype_source
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sources import Source
-from edgegraft.ingest.typed_files import ArrowSource, ipc_file, parquet_file, read_sheet
+from edgegraft.ingest.sources import Source, TableSource
+from edgegraft.ingest.typed_files import ArrowSource, ipc_file, parquet_file
 from edgegraft.table.arrow import kind_of, plain_type
 
 _TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 _PARQUET = (".parquet", ".pq")
 _IPC = (".feather", ".arrow", ".ipc", ".arrows")
-_SHEETS = (".xlsx", ".sav")
 # In a folder, where .txt is seldom a table.
-_KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC, *_SHEETS)
+_KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC)
 _HEADER = 1 << 16  # bytes that stand for the content, beside size and time
 
 
@@ -42,12 +40,13 @@ def find_files(data: str | PathLike[str]) -> list[Path]:
     path = Path(fspath(data))
     if path.is_dir():
         found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
-        tables = [p for p in found if suffix_of(p, COMPRESSIONS) in _KNOWN]
+        known = (*_KNOWN, *plugins.names("readers"))
+        tables = [p for p in found if suffix_of(p, COMPRESSIONS) in known]
         if not tables:
             inside = f"; it holds {listing([p.name for p in found], 3)}" if found else ""
             raise DataError(
                 f"the folder '{path}' has no file with a known extension "
-                f"({', '.join(_KNOWN)}){inside}; for files in folders below it give a pattern, "
+                f"({', '.join(known)}){inside}; for files in folders below it give a pattern, "
                 f"such as '{path}/**/*.parquet'"
             )
         return tables
@@ -77,10 +76,9 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
         return ArrowSource(path, options, parquet_file)
     if suffix in _IPC and not compressed:
         return ArrowSource(path, options, ipc_file)
-    if suffix in _SHEETS and not compressed:
-        return read_sheet(path, options)
-    if suffix in GENOTYPES:
-        return genotype_source(path, options)
+    read = plugins.find("readers", _reader_name(path))
+    if read is not None:
+        return _whole(path, read(path, options), options)
     if options.delimiter is not None:
         return CsvSource(path, options)
     content = foreign_content(path, utf8=True)
@@ -89,8 +87,28 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
         *([" and is ", *content] if content else []),
         "; known are .csv, .tsv and .txt, also with .gz, .bz2 or .zst, any other text with ",
         Argument("delimiter"),
-        "; .parquet, .pq; .feather, .arrow, .ipc, .arrows; .xlsx, .sav; .bed, .vcf, .bcf",
+        f"; {', '.join((*_PARQUET, *_IPC, *plugins.names('readers')))}",
     )
+
+
+def _reader_name(path: Path) -> str:
+    """Return the name of a path's reader at the plug-in point: its suffix, as ``.vcf.gz``."""
+    packed = path.suffix.lower() if path.suffix.lower() in COMPRESSIONS else ""
+    return suffix_of(path, COMPRESSIONS) + packed
+
+
+def has_reader(path: Path) -> bool:
+    """Return whether a file is read by a plug-in, which returns all of it."""
+    return _reader_name(path) in plugins.names("readers")
+
+
+def _whole(path: Path, table: Source | pa.Table, options: ReadOptions) -> Source:
+    """Return what a reader returned as a source."""
+    if isinstance(table, Source):
+        return table
+    source = TableSource(table.column_names, table.select, options.batch_rows)
+    source.where, source.fields = f"'{path}'", table.schema
+    return source
 
 
 class FileState(NamedTuple):

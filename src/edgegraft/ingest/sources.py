@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,11 @@ from edgegraft.core.atomic import Closing
 from edgegraft.errors import DataError, DataTypeError, FileFormatError, MissingExtraError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.table.arrow import kind_of, plain_type
+
+if TYPE_CHECKING:
+    from edgegraft.ingest.findings import Findings
+    from edgegraft.ingest.options import ReadOptions
+    from edgegraft.table import PackedTable
 
 _EVERY = 0.25  # seconds between two reports of a pass
 _GROUP = 64  # columns of an array that are read together: a cache line of bytes
@@ -57,6 +62,10 @@ class Source(Closing, ABC):
     def place(self, first_row: int) -> Place:
         """Return what messages call the rows from `first_row` on, which are being read."""
         return lambda k: str(first_row + k)
+
+    def packed(self, options: ReadOptions, findings: Findings) -> PackedTable | None:
+        """Return the columns that the options choose, of a source that holds codes."""
+        return None
 
     @property
     def share(self) -> float | None:

@@ -8,7 +8,6 @@ violating pairs is bounded with 95 % confidence (Clopper and Pearson).
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ from scipy.special import betaincinv
 
 from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
-from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.state import SearchState
 
 MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored
@@ -86,9 +84,7 @@ class ScoredPairs(NamedTuple):
         return self.exhaustive and len(self.pairs) == self.n_checked
 
 
-def score_inactive(
-    growth: SearchState, max_pairs: int = MAX_PAIRS, journal: Journal | None = None
-) -> ScoredPairs:
+def score_inactive(growth: SearchState, max_pairs: int = MAX_PAIRS) -> ScoredPairs:
     """Score the inactive pairs of a finished search.
 
     All of them up to `max_pairs`; of more, those that may violate if a device compares all pairs,
@@ -100,26 +96,22 @@ def score_inactive(
     rng = np.random.default_rng(growth.settings.random_state)
     pairs = all_pairs(n) if exhaustive else _sample(growth, n, max_pairs, rng)
     pairs = pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
-    journal = journal or Journal()
-    scores = _score(growth, pairs, journal)
+    scores = _score(growth, pairs)
     if not exhaustive:
-        found = _largest(growth, scores, journal)
+        found = _largest(growth, scores)
         if found is not None:
             return ScoredPairs(*found, n_pairs, True)
     return ScoredPairs(pairs, scores, len(pairs), exhaustive)
 
 
-def _score(growth: SearchState, pairs: Edges, journal: Journal) -> Floats:
+def _score(growth: SearchState, pairs: Edges) -> Floats:
     block = max(_BLOCK, 2 * len(growth.objective.schema))
-
-    def score(first: int) -> Floats:
-        return growth.penalty.score(growth.gradients(pairs[first : first + block]))
-
-    scores = [journal.step(partial(score, first)) for first in range(0, len(pairs), block)]
+    parts = [pairs[first : first + block] for first in range(0, len(pairs), block)]
+    scores = [growth.penalty.score(growth.gradients(part)) for part in parts]
     return np.concatenate([np.empty(0), *scores])
 
 
-def _largest(growth: SearchState, known: Floats, journal: Journal) -> tuple[Edges, Floats] | None:
+def _largest(growth: SearchState, known: Floats) -> tuple[Edges, Floats] | None:
     """Return the inactive pairs with the largest scores, those that violate among them.
 
     `known` are scores of some pairs. None if there is no quick way, or there are too many.
@@ -142,7 +134,7 @@ def _largest(growth: SearchState, known: Floats, journal: Journal) -> tuple[Edge
             waiting.append(part)
         if part is None or sum(map(len, waiting)) >= waiting_for:
             found.append(np.concatenate(waiting))
-            scores.append(_score(growth, found[-1], journal))
+            scores.append(_score(growth, found[-1]))
             best = max(best, float(scores[-1].max(initial=0.0)))
             waiting = []
         if sum(map(len, found)) > most:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from edgegraft.conditional.judge import UNTESTABLE, Judge, Network, Pair, Verdic
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, find_pairs
-from edgegraft.core.types import Edges, Mask
+from edgegraft.core.types import Edges, Mask, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.grafting import steps
 from edgegraft.grafting.events import StopReason
@@ -32,11 +32,12 @@ from edgegraft.grafting.state import SearchState
 from edgegraft.learn.certificate import MAX_PAIRS
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.cut import Cut, q_values
-from edgegraft.learn.edge_tests import EdgeTests, judge_edges
+from edgegraft.learn.edge_tests import EdgeTests, GroupTests, judge_edges
 from edgegraft.learn.last_fits import refit
 from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.penalties import NoisePenalty, NoiseWeights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.rank.correlations import Correlations
@@ -61,6 +62,36 @@ class Confirmation(NamedTuple):
     copies: Copies
     model: PairwiseMRF  # of the kept edges, with a negligible ridge
     rule: Penalty  # of the search, in units of the noise that this model leaves
+
+    def tree(self) -> Tree:
+        """Return all of it in arrays, for :meth:`of_tree`."""
+        noise = self.rule.noise if isinstance(self.rule, NoisePenalty) else None
+        groups = None if self.tests.groups is None else self.tests.groups._asdict()
+        return {
+            "tests": self.tests._asdict() | {"groups": groups},
+            "kept": self.kept,
+            "untestable": self.untestable,
+            "copies": self.copies.first,
+            "model": {"edges": self.model.edges, "theta": self.model.theta},
+            "noise": noise and vars(noise).copy(),
+        }
+
+    @classmethod
+    def of_tree(cls, tree: Tree, search: SearchState) -> Self:
+        """Return what :meth:`tree` described, tests in the order of a search's edges."""
+        edges, n = tree["tests"]["edges"], len(search.objective.schema)
+        at = find_pairs(search.graph.layout.edges, edges, n)
+        named = dict(tree["tests"])
+        groups = named.pop("groups")
+        if groups is not None:
+            groups = GroupTests(**{name: values[at] for name, values in groups.items()})
+        tests = EdgeTests(**{name: values[at] for name, values in named.items()}, groups=groups)
+        rule = search.penalty
+        if tree["noise"] is not None and isinstance(rule, NoisePenalty):
+            rule = replace(rule, noise=NoiseWeights(**tree["noise"]))
+        model = PairwiseMRF(search.objective.schema, **tree["model"])
+        kept, copies = tree["kept"][at], Copies(tree["copies"])
+        return cls(tests, kept, float(tree["untestable"]), copies, model, rule)
 
     @property
     def doubtful(self) -> bool:
@@ -215,7 +246,7 @@ def test_all(search: SearchState, stages: Stages) -> Confirmation:
     tests = EdgeTests.of(edges, found, q, ordered=objective.features is not None)
     model = search.model()
     if search.policy.shrinks:
-        model = refit(search, search.penalty.ridge, watch=search.problem.watch)
+        model = refit(search, search.penalty.ridge)
     n, kept = len(objective.schema), np.ones(len(edges), bool)
     return Confirmation(tests, kept, 0.0, Copies(np.arange(n)), model, search.penalty)
 

@@ -155,13 +155,6 @@ class Objective(ABC):
         """The same loss with an engine that is surer to converge; the same object every time."""
         return None
 
-    def memoryless(self, state: State) -> bool:
-        """Return whether evaluations depend on the parameters alone, not on those before.
-
-        A fit can then be interrupted after any iteration and resumed to the same bits.
-        """
-        return False
-
     @property
     def round_trips(self) -> int:
         """Calls that went over a network to where the rows are, so far."""

@@ -42,8 +42,7 @@ from edgegraft.objective.bundles import BundleSources, count_neighbours, route
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.scoring import AllGradients, Known, PairsAt, Residuals, reuse, score_block
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
-from edgegraft.table.store import PlaneStore
+from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_rows
 
 Precision = Literal["single", "double"]
 
@@ -73,7 +72,7 @@ class Pseudolikelihood(Objective):
 
     Parameters
     ----------
-    rows : PackedTable, PlaneStore or Rows
+    rows : PackedTable, RowStore or Rows
         A table in memory; or rows on disk or on a cluster, with weights and threads of their own.
     weights : array of float, shape (n_rows,), optional
         Non-negative row weights; integers count as repeated rows.
@@ -108,7 +107,7 @@ class Pseudolikelihood(Objective):
 
     def __init__(
         self,
-        rows: PackedTable | PlaneStore | Rows,
+        rows: PackedTable | RowStore | Rows,
         *,
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
@@ -132,10 +131,6 @@ class Pseudolikelihood(Objective):
         self._some_rows = np.maximum(self._margins, 0.5 * self.n_rows / self.rows.n_rows)
         self._last: Known | None = None  # of the last pass over blocks
         self._counted: tuple[BundleSources, ...] = ()  # of the last graph
-
-    def memoryless(self, state: PseudoState) -> bool:
-        """Return True: nothing but what is known at the same parameters is kept."""
-        return True
 
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
@@ -274,7 +269,7 @@ class Pseudolikelihood(Objective):
             and np.array_equal(last.layout.edges, layout.edges)
             and np.array_equal(last.theta, theta)
         ):
-            # A run that starts again from a checkpoint forgets its state, and asks once more.
+            # The end of a stage forgets the state, and asks once more.
             return Known(layout, theta, last.losses, last.gradient, self._pairs_at(theta))
         if self._in_memory is None and not layout.n_edges:
             losses, gradient = self._without_edges(theta, layout)

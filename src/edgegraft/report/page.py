@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replace_file
 from edgegraft.errors import DataError
-from edgegraft.io.graph_files import edge_attributes
 from edgegraft.model import PairwiseMRF
+from edgegraft.model.export import edge_attributes
 from edgegraft.report import page_sections as parts
 from edgegraft.report.answer_sections import comparison_section, reading_section
 from edgegraft.report.page_html import as_script_json, as_text, asset

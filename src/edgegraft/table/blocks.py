@@ -13,19 +13,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.atomic import Closing
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs, run_in_order
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, SettingError
 from edgegraft.table.packed import Cells, PackedTable, empty_cells
 from edgegraft.table.schema import Schema
-from edgegraft.table.store import PlaneStore
 
 if TYPE_CHECKING:
     from edgegraft.device import Device
@@ -37,6 +38,8 @@ _RUN = 256  # neighbouring rows drawn together, if that leaves enough draws
 _DRAWS = 64
 _MUCH_WORK = 1 << 20  # rows times cells of the largest pair, from which distinct rows are counted
 _ROWS_READ = 1 << 16  # at a time
+#: Rows of the largest sample that a search over rows on disk begins with.
+SAMPLE_ROWS = 1 << 19
 _LESS = 4  # rows per possible row from which there are far fewer distinct ones
 
 
@@ -127,8 +130,35 @@ class TableRows(Rows):
         return TableRows(table, checked[shown], threads, device=self.device)
 
 
+class RowStore(Closing, ABC):
+    """A table that is read block by block.
+
+    `starts` has the first row of every block, and the number of rows at the end.
+    """
+
+    schema: Schema
+    n_rows: int
+    n_variables: int
+    n_missing: Integers  # missing cells of each variable
+    starts: Integers
+    path: Path
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of the blocks where they are kept."""
+
+    @abstractmethod
+    def block(self, k: int) -> PackedTable:
+        """Return the rows ``starts[k]`` to ``starts[k + 1]``, in memory."""
+
+    @abstractmethod
+    def table(self) -> PackedTable:
+        """Return all rows, in memory."""
+
+
 class StoredRows(Rows):
-    """Rows on disk, read block by block; each thread holds one block.
+    """Rows of a store, read block by block; each thread holds one block.
 
     Blocks that stay decoded between passes take up to `max_bytes`. Sums over the rows do not depend
     on `n_jobs`.
@@ -136,7 +166,7 @@ class StoredRows(Rows):
 
     def __init__(
         self,
-        store: PlaneStore,
+        store: RowStore,
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
         max_bytes: int = KEPT_BYTES,
@@ -190,7 +220,7 @@ class StoredRows(Rows):
 
 
 def as_rows(
-    rows: PackedTable | PlaneStore | Rows,
+    rows: PackedTable | RowStore | Rows,
     weights: ArrayLike | None = None,
     n_jobs: int | None = None,
     device: Device | None = None,
@@ -198,7 +228,7 @@ def as_rows(
     """Return a table or a store as rows; rows, which have their own weights, as they are."""
     if isinstance(rows, PackedTable):
         return TableRows(rows, weights, n_jobs, device=device)
-    if isinstance(rows, PlaneStore):
+    if isinstance(rows, RowStore):
         return StoredRows(rows, weights, n_jobs, device=device)
     if weights is not None:
         raise DataError("these rows have weights of their own: pass them when the rows are made")

@@ -1,13 +1,9 @@
-"""Rows that were read once and are found again: stores of bit planes, and rows beside a checkpoint.
+"""Rows that do not fit in memory: read once to a store of bit planes, which is found again.
 
 A store's name is a hash of the files' paths, sizes, times of change and first bytes, and of every
 option that changes what is read. The folder is kept below a size: the stores that were not used for
 longest go first. A store is whole or absent; what a killed process left half-written is removed by
 the next one.
-
-Rows in memory that took a while to read are kept in a file beside a checkpoint, under the same
-hash: a resumed run does not read them again. A file of another key, a damaged one or none means
-that the rows are read; nothing else depends on it.
 """
 
 from __future__ import annotations
@@ -19,31 +15,36 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import gettempdir
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replacing
-from edgegraft.core.container import ContainerFormat, ContainerReader, write_container
-from edgegraft.core.types import Floats
+from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import Argument, DiskFullError, FileFormatError
 from edgegraft.ingest.column_kinds import settled_schema
-from edgegraft.ingest.encoder import store_source
+from edgegraft.ingest.columns import ClosedColumn, OpenColumn
+from edgegraft.ingest.encoder import Reading
 from edgegraft.ingest.files import FilesSource, FileState, find_files
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
-from edgegraft.ingest.options import ReadOptions
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.store import FORMAT, PlaneStore, StoreWriter, block_rows
+from edgegraft.ingest.options import ReadOptions, read_size
+from edgegraft.ingest.rows import OpenRows
+from edgegraft.ingest.sources import Source
+from edgegraft.scale.memory import check_limit, share_out
+from edgegraft.scale.store import FORMAT, PlaneStore, StoreWriter, block_rows
+from edgegraft.table import Schema
+from edgegraft.table.blocks import SAMPLE_ROWS, StoredRows
 
 #: Bytes that stores may take together on disk, by default.
 CACHE_SIZE = 32 << 30
@@ -65,6 +66,32 @@ def cache_folder() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "edgegraft" / "planes"
+
+
+def open_rows(
+    X: Any, schema: Schema | None, options: ReadOptions, weights: ArrayLike | None
+) -> OpenRows:
+    """Return the rows of files or of a stream, within ``max_memory``; the plug-in of rows on disk.
+
+    Rows that fit there after all come in memory.
+    """
+    limit = read_size(options.max_memory or 0)
+    check_limit(limit)
+    size = CACHE_SIZE if options.cache_size is None else read_size(options.cache_size)
+    folder = options.cache_dir
+    if folder is None and table_kind(X) is TableKind.STREAM:
+        folder = gettempdir()  # what a stream leaves on disk is not kept
+    store = open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)
+    try:
+        n_jobs = resolve_jobs(options.n_jobs)
+        budget = share_out(limit, store.n_rows, store.n_variables, n_jobs, options.sample_rows)
+        rows = StoredRows(store, weights, budget.n_jobs, budget.kept_bytes)
+        if budget.whole:
+            return OpenRows(store.table(), rows.weights, SAMPLE_ROWS, store, budget)
+        return OpenRows(rows, None, budget.sample_rows, store, budget)
+    except BaseException:
+        store.close()
+        raise
 
 
 def open_store(
@@ -98,8 +125,7 @@ def open_store(
             findings, n_columns = Findings(), len(options.choose(source.names, source.named))
             with _roomy(where), replacing(path) as file:
                 writer = StoreWriter(file, block_rows(n_columns), max_bytes)
-                stored = store_source(source, schema, options, findings, writer)
-                writer.finish(*stored, source=source.where, notes=asdict(findings))
+                write_store(source, schema, options, findings, writer)
             _shrink(where, path, max_bytes)
             found = PlaneStore(path, keep=files is not None)
     for warning in Findings(**found.notes).warnings():
@@ -107,6 +133,51 @@ def open_store(
     if schema is None:
         _settle(found, options)
     return found
+
+
+class _StoreReading(Reading):
+    """A reading whose blocks go to a store as they come."""
+
+    in_groups = False
+
+    def __init__(
+        self, source: Source, options: ReadOptions, findings: Findings, writer: StoreWriter
+    ) -> None:
+        super().__init__(source, options, findings)
+        self._writer = writer
+
+    def begin(self, names: Sequence[str]) -> None:
+        """Begin the blocks of some columns."""
+        self._writer.begin(names)
+        self._n_written = 0
+
+    def receive(
+        self, columns: Sequence[OpenColumn | ClosedColumn], n_rows: int, last: bool
+    ) -> None:
+        """Write the blocks that are full, in the end all."""
+        while (waiting := n_rows - self._n_written) >= self._writer.rows or (last and waiting):
+            n = min(waiting, self._writer.rows)
+            self._writer.add([column.take(n) for column in columns])
+            self._n_written += n
+
+
+def write_store(
+    source: Source,
+    schema: Schema | None,
+    options: ReadOptions,
+    findings: Findings,
+    writer: StoreWriter,
+) -> None:
+    """Write the rows of a source to a store."""
+    reading = _StoreReading(source, options, findings, writer)
+    schema, names = reading.encode(schema)
+    recodes = {}
+    for name in names:
+        column = reading.encoded[name]
+        plain = np.arange(column.variable.n_states, dtype=np.uint16)
+        recodes[name] = plain if column.recode is None else column.recode
+    notes = asdict(findings)
+    writer.finish(schema, reading.n_rows, recodes, source=source.where, notes=notes)
 
 
 def _settle(store: PlaneStore, options: ReadOptions) -> None:
@@ -197,40 +268,3 @@ def _shrink(folder: Path, but: Path, max_bytes: int | None) -> None:
             with suppress(OSError):
                 path.unlink()
                 total -= size
-
-
-ROWS_FORMAT = ContainerFormat(
-    "edgegraft-rows", 1, "file of rows", "learn with a checkpoint", "delete it", checksum="crc32"
-)
-
-
-class KeptRows(NamedTuple):
-    """A table, its row weights, and the warnings that reading it gave."""
-
-    table: PackedTable
-    weights: Floats | None
-    notes: list[str]
-
-    def write(self, path: Path, key: str) -> None:
-        """Keep the rows."""
-        table = self.table
-        content = {"key": key, "notes": self.notes, "n_rows": table.n_rows}
-        content["schema"] = table.schema.to_json()
-        arrays: dict[str, NDArray[Any]] = {"cells": table.cells}
-        if self.weights is not None:
-            arrays["weights"] = self.weights
-        write_container(path, ROWS_FORMAT, content, arrays)
-
-    @classmethod
-    def find(cls, path: Path, key: str) -> KeptRows | None:
-        """Return the rows that were kept under a key; None if there are none."""
-        try:
-            with ContainerReader(path, ROWS_FORMAT) as reader:
-                if reader.content.get("key") != key:
-                    return None
-                schema = reader.field("schema", Schema.from_json)
-                table = PackedTable(schema, reader.read("cells"), reader.field("n_rows", int))
-                weights = reader.read("weights") if "weights" in reader.names else None
-                return cls(table, weights, reader.field("notes", list))
-        except (FileFormatError, OSError):
-            return None

@@ -1,20 +1,27 @@
-"""UAI model files, written so that reading them back gives the same energies.
+"""UAI files: models, evidence, and answers in the format of the competitions.
 
-A UAI file contains potentials, the library stores their logs, and ``exp`` leaves the range of a
-double beyond about 709. A factor is written unchanged if all its finite logs are within +-700;
-otherwise it is divided by its largest entry, and the removed constants, together with that of the
-caller, form one factor without variables:
+Reading a model back gives the same energies. A file contains potentials, the library stores their
+logs, and ``exp`` leaves the range of a double beyond about 709. A factor is written unchanged if
+all its finite logs are within +-700; otherwise it is divided by its largest entry, and the removed
+constants, together with the caller's, form one factor without variables:
 
     f(x) = exp(w(x) - max w)        c = log_constant + sum of the max w taken out
 
 An entry that is still outside the range is written with its true decimal exponent, such as
 ``1e-400``. `read_uai` reads it exactly; other programs read zero.
+
+Answers are written with enough digits to be read back exactly:
+
+    PR                        MAR                            MAP  (or MPE)
+    log10_Z                   n s_0 p p ... s_1 p p ...      n x_0 x_1 ... x_{n-1}
 """
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +32,7 @@ from edgegraft.core.checks import check_theta
 from edgegraft.core.types import Floats
 from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
+from edgegraft.table.schema import MAX_STATES
 
 _SAFE_LOG = 700.0
 _LARGEST_LOG = 1e15  # a larger log has no digits left for the mantissa
@@ -97,9 +105,66 @@ def write_uai(
     replace_file(path, "\n".join(lines) + "\n")
 
 
-def model_to_uai(path: str | os.PathLike[str], model: PairwiseMRF) -> None:
-    """Write a model as a UAI file; names and categories are lost, their order is kept."""
+def model_to_uai(
+    path: str | os.PathLike[str], model: PairwiseMRF, edge_columns: object = None
+) -> None:
+    """Write a model as a UAI file, which holds neither names nor categories nor `edge_columns`."""
     write_uai(path, model.layout, model.theta)
+
+
+def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
+    """Write the states of observed variables in the new form, for :func:`read_evidence`.
+
+    The file is replaced atomically, and compressed if its name ends in ``.gz``.
+    """
+    tokens = [len(evidence)]
+    for variable, state in sorted(evidence.items()):
+        if variable < 0 or not 0 <= state < MAX_STATES:
+            raise ValueError(f"evidence {variable}: {state}: variables and states count from 0")
+        tokens += [int(variable), int(state)]
+    replace_file(path, " ".join(map(str, tokens)) + "\n")
+
+
+def format_pr(log_z: float) -> str:
+    r"""Return the text of a PR result for the natural log of Z, which may be minus infinity.
+
+    Examples
+    --------
+    >>> format_pr(math.log(1000))
+    'PR\n2.9999999999999996\n'
+    """
+    if math.isnan(log_z) or log_z == math.inf:
+        raise ValueError(f"log_z is {log_z}, not the log of a partition function")
+    return f"PR\n{float(log_z) / math.log(10)!r}\n"
+
+
+def format_mar(marginals: Sequence[ArrayLike]) -> str:
+    r"""Return the text of a MAR result for the distribution of each variable, in their order.
+
+    Examples
+    --------
+    >>> format_mar([[0.25, 0.75], [0.5, 0.25, 0.25]])
+    'MAR\n2 2 0.25 0.75 3 0.5 0.25 0.25\n'
+    """
+    tokens = [str(len(marginals))]
+    for marginal in marginals:
+        values = np.asarray(marginal, np.float64).ravel().tolist()
+        tokens += [str(len(values)), *map(repr, values)]
+    return "MAR\n" + " ".join(tokens) + "\n"
+
+
+def format_map(assignment: ArrayLike, *, word: Literal["MAP", "MPE"] = "MAP") -> str:
+    r"""Return the text of a MAP result for the state of each variable.
+
+    Competitions use different names for the task: `word` is the first line.
+
+    Examples
+    --------
+    >>> format_map([0, 1, 0])
+    'MAP\n3 0 1 0\n'
+    """
+    states = np.asarray(assignment).astype(np.int64).ravel().tolist()
+    return f"{word}\n" + " ".join(map(str, (len(states), *states))) + "\n"
 
 
 def _checked(layout: Layout, theta: ArrayLike, log_constant: float) -> Floats:

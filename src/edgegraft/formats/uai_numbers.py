@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from edgegraft.errors import FileFormatError
 
-MAX_STATES = 65_535  # states of a variable, which are stored in 16 bits
+MAX_INDEX = 1 << 53  # integers are exact up to here in the array of numbers
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

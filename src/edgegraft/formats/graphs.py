@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from edgegraft.core.atomic import replace_file
 from edgegraft.errors import DataError, MissingExtraError, ModelError, import_extra
 from edgegraft.model import PairwiseMRF
-from edgegraft.model.file import Columns, check_edge_columns
+from edgegraft.model.export import edge_attributes
+from edgegraft.model.file import Columns
 from edgegraft.table import Schema
 
 if TYPE_CHECKING:
@@ -34,18 +35,6 @@ if TYPE_CHECKING:
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TYPES = {"b": "boolean", "i": "long", "f": "double"}
-
-
-def edge_attributes(model: PairwiseMRF, edge_columns: Mapping[str, ArrayLike] | None) -> Columns:
-    """Return the columns of the edges in the model's order, the strength before the others.
-
-    Given columns replace the model's own; ``weight`` is the strength with the sign of the edge.
-    """
-    checked = {**model.edge_columns, **check_edge_columns(edge_columns, model.n_edges)}
-    strength = checked.pop("strength") if "strength" in checked else model.edge_strengths()
-    if "sign" in checked:
-        checked["weight"] = np.where(checked["sign"] < 0, -strength, strength)
-    return {"strength": strength, **checked}
 
 
 def write_graphml(

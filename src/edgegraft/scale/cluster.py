@@ -17,12 +17,14 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from edgegraft.contrib.dask import partitions as parts
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ClusterError, DataError, MissingExtraError
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.rows import OpenRows
+from edgegraft.scale import partitions as parts
 from edgegraft.table import Schema
 from edgegraft.table.blocks import Rows, TableRows
 
@@ -186,18 +188,13 @@ class ClusterRows(Rows):
         return [each.astype(np.int64) if n else each for each, n in zip(found, counts, strict=True)]
 
 
-def open_rows(X: Any, schema: Schema | None, options: ReadOptions) -> ClusterRows:
-    """Return the rows of a Dask frame on the current client's cluster; `ClusterRows` as they are.
-
-    What :func:`edgegraft.ingest.rows.open_rows` calls for them.
-    """
-    if not isinstance(X, ClusterRows):
-        return ClusterRows(_current_client(), X, schema=schema, **options.of_cells())
-    if schema is not None and schema != X.schema:
-        raise DataError(
-            "schema= differs from that of the rows on the cluster: pass it to ClusterRows instead"
-        )
-    return X
+def open_rows(
+    X: Any, schema: Schema | None, options: ReadOptions, weights: ArrayLike | None
+) -> OpenRows:
+    """Return the rows of a Dask frame on the current client's cluster; the plug-in of Dask rows."""
+    if weights is not None:
+        raise DataError("rows on a cluster have no weights: repeat rows instead")
+    return OpenRows(ClusterRows(_current_client(), X, schema=schema, **options.of_cells()))
 
 
 def _current_client() -> Client:

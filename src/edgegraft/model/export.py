@@ -1,77 +1,38 @@
-"""Models and rows for other programs: rows as text or Parquet, models by the suffix of a file."""
+"""Models for other programs: a table of the edges, and files by their suffix.
+
+Formats other than tables are plug-ins (:mod:`edgegraft.plugins`).
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.core.atomic import replace_file, suffix_of
-from edgegraft.errors import DataError, ModelError
-from edgegraft.ingest.output import write_parquet
-from edgegraft.io.graph_files import edge_attributes, write_gexf, write_graphml
-from edgegraft.io.uai_write import model_to_uai
-from edgegraft.model import PairwiseMRF
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_BLOCK = 65536  # rows converted to Python values at a time
-
-
-def check_format(path: Path | None) -> None:
-    """Refuse a name without the suffix of a format for rows."""
-    if path is not None and not _is_parquet(path) and suffix_of(path) not in _DELIMITERS:
-        raise DataError(
-            f"rows cannot be written to '{path}': use a name that ends in .csv or .tsv (also with "
-            ".gz) or in .parquet"
-        )
-
-
-def write_rows(
-    path: Path | None, columns: Mapping[str, Sequence[Any]] | pa.Table, line_end: str = "\n"
-) -> None:
-    """Write columns atomically to a file by its suffix, or to stdout as CSV.
-
-    `pack` reads the text back; None is an empty cell.
-    """
-    if not isinstance(columns, Mapping):
-        columns = dict(zip(columns.column_names, columns.columns, strict=True))
-    if path is not None and _is_parquet(path):
-        write_parquet(path, columns)
-        return
-    out = sys.stdout if path is None else io.StringIO()
-    delimiter = "," if path is None else _DELIMITERS.get(suffix_of(path), ",")
-    writer = csv.writer(out, delimiter=delimiter, lineterminator=line_end)
-    writer.writerow(columns)
-    for first in range(0, max(map(len, columns.values()), default=0), _BLOCK):
-        parts = [values[first : first + _BLOCK] for values in columns.values()]
-        plain = [part.to_pylist() if hasattr(part, "to_pylist") else part for part in parts]
-        writer.writerows(zip(*(map(as_text, part) for part in plain), strict=True))
-    if path is not None and isinstance(out, io.StringIO):
-        replace_file(path, out.getvalue())
-
-
-def as_text(value: Any) -> str:
-    """Return a cell as text files have it."""
-    if value is None or isinstance(value, bool):
-        return {None: "", True: "true", False: "false"}[value]
-    return str(value)
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() == ".parquet"
-
+from edgegraft import plugins
+from edgegraft.core.atomic import suffix_of
+from edgegraft.errors import ModelError
+from edgegraft.ingest.output import write_parquet, write_rows
+from edgegraft.model.file import Columns, check_edge_columns
+from edgegraft.model.mrf import PairwiseMRF
 
 _ENDS = ("first", "second")
+
+
+def edge_attributes(model: PairwiseMRF, edge_columns: Mapping[str, ArrayLike] | None) -> Columns:
+    """Return the columns of the edges in the model's order, the strength before the others.
+
+    Given columns replace the model's own; ``weight`` is the strength with the sign of the edge.
+    """
+    checked = {**model.edge_columns, **check_edge_columns(edge_columns, model.n_edges)}
+    strength = checked.pop("strength") if "strength" in checked else model.edge_strengths()
+    if "sign" in checked:
+        checked["weight"] = np.where(checked["sign"] < 0, -strength, strength)
+    return {"strength": strength, **checked}
 
 
 def edge_table(
@@ -111,25 +72,6 @@ def edge_table(
     return ends | {name: values[order] for name, values in attributes.items()}
 
 
-def _write_csv(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
-    """Write the edges as CSV in UTF-8; NaN is an empty cell."""
-    table = _text_table(model, edge_columns)
-    for name, values in table.items():
-        if not isinstance(values, list):
-            table[name] = [None if value != value else value for value in values.tolist()]
-    write_rows(Path(path), table, line_end="\r\n")  # as RFC 4180 has it
-
-
-_WRITERS: dict[str, Callable[[Any, PairwiseMRF, Any], None]] = {
-    "csv": _write_csv,
-    "gexf": write_gexf,
-    "graphml": write_graphml,
-    "parquet": lambda path, model, columns: write_parquet(path, _text_table(model, columns)),
-    "uai": lambda path, model, columns: model_to_uai(path, model),
-}
-FORMATS = tuple(_WRITERS)
-
-
 def export(
     model: PairwiseMRF,
     path: str | os.PathLike[str],
@@ -165,15 +107,22 @@ def export(
     first,second,strength,q_value
     smoker,cancer,1.0,0.01
     """
-    _WRITERS[_chosen(Path(path), format)](path, model, edge_columns)
+    name = _format_of(Path(path), format)
+    write = _TABLES.get(name) or plugins.find("exports", name)
+    write(path, model, edge_columns)
 
 
-def _chosen(path: Path, format: str | None) -> str:
+def formats() -> list[str]:
+    """Return the formats of :func:`export`, by name."""
+    return sorted([*_TABLES, *plugins.names("exports")])
+
+
+def _format_of(path: Path, format: str | None) -> str:
     name = format or suffix_of(path).removeprefix(".")
-    known = ", ".join(FORMATS)
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"there is no export format {format!r}; choose one of {known}")
-    if name not in FORMATS:
+    known = ", ".join(formats())
+    if name not in formats():
+        if format is not None:
+            raise ValueError(f"there is no export format {format!r}; choose one of {known}")
         raise ValueError(
             f"'{path}' does not end in the suffix of a known format ({known}); change the name, "
             "or give the format"
@@ -181,6 +130,15 @@ def _chosen(path: Path, format: str | None) -> str:
     if name == "parquet" and path.suffix.lower() == ".gz":
         raise ValueError(f"'{path}': Parquet files are compressed as they are; leave out .gz")
     return name
+
+
+def _write_csv(path: Any, model: PairwiseMRF, edge_columns: Any) -> None:
+    """Write the edges as CSV in UTF-8; NaN is an empty cell."""
+    table = _text_table(model, edge_columns)
+    for name, values in table.items():
+        if not isinstance(values, list):
+            table[name] = [None if value != value else value for value in values.tolist()]
+    write_rows(Path(path), table, line_end="\r\n")  # as RFC 4180 has it
 
 
 def _text_table(model: PairwiseMRF, edge_columns: Any) -> dict[str, Any]:
@@ -194,3 +152,10 @@ def _text_table(model: PairwiseMRF, edge_columns: Any) -> dict[str, Any]:
                 "rename it"
             ) from error
     return edge_table(model, edge_columns)
+
+
+#: Formats that are the table of edges.
+_TABLES: dict[str, Callable[[Any, PairwiseMRF, Any], None]] = {
+    "csv": _write_csv,
+    "parquet": lambda path, model, columns: write_parquet(path, _text_table(model, columns)),
+}

@@ -20,15 +20,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.core.atomic import Closing
 from edgegraft.core.container import ContainerFormat, ContainerReader, ContainerWriter
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.kernels.counting.bitplanes import pack_codes, unpack_codes
 from edgegraft.kernels.counting.pairs import LANES
+from edgegraft.table.blocks import RowStore
 from edgegraft.table.packed import MAX_PLANES, Cells, PackedTable, empty_cells
-from edgegraft.table.schema import Schema
+from edgegraft.table.schema import MISSING, Schema
 
-MISSING = 65535  # the provisional code of a missing cell
 CODES = -1  # the height of a column that is kept as codes, not planes
 SKIPPED = -1  # the place of a column that stands in a later part
 
@@ -127,7 +126,7 @@ def _chunk(codes: Codes) -> NDArray[Any]:
     return np.concatenate((codes, np.zeros(-len(codes) % 4, np.uint16)))  # to whole words
 
 
-class PlaneStore(Closing):
+class PlaneStore(RowStore):
     """A table on disk that is read block by block.
 
     Without `keep` the file is removed at once, or when it is closed if the system demands that; the

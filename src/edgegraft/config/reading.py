@@ -1,0 +1,143 @@
+"""Settings of reading a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Literal
+
+from edgegraft.config.declare import RUN, TABLE, Options, setting
+
+BinRule = Literal["quantile", "uniform"]
+Unseen = Literal["error", "missing"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReadingOptions(Options):
+    """Options of reading that few tables need: `reading` of the estimators.
+
+    Values are checked when a table is read.
+
+    Parameters
+    ----------
+    bins : int or dict of str to int, optional
+        Levels of numeric columns of many values, all or by name; 16 by default.
+    bin_rule : {"quantile", "uniform"}
+        Bins of nearly equal counts, or of equal widths.
+    max_numeric_states : int, default 32
+        Distinct values up to which a numeric column keeps them as categories.
+    max_categories : int, default 128
+        Categories of an unordered column of text; the rarest of more are pooled as one.
+    delimiter : str, optional
+        Separator of the columns of a text file; by default it is found out.
+    header : bool, default True
+        Whether the first row of a text file has the names of the columns.
+    encoding : str, default "utf8"
+        Encoding of text files.
+    cache_dir : path, optional
+        Folder of the bit planes of rows that do not fit in memory. They are found again while the
+        files are the same. By default the folder in the environment variable EDGEGRAFT_CACHE, or
+        the user's cache.
+    cache_size : int or str, optional
+        Bytes that all bit planes in the folder may take, 32 GiB by default; the least recently
+        used are removed first.
+
+    Examples
+    --------
+    >>> ReadingOptions(bins={"age": 4})
+    ReadingOptions(bins={'age': 4})
+    """
+
+    bins: int | Mapping[str, int] | None = setting(
+        None, "Bins of numeric columns: 5, or age=4; repeat.", flag="--bins"
+    )
+    bin_rule: BinRule = setting("quantile", "Bins of nearly equal counts, or of equal widths.")
+    max_numeric_states: int = setting(
+        32,
+        "Distinct values up to which a numeric column keeps them as categories.",
+        flag="--max-numeric-states",
+        minimum=1,
+    )
+    max_categories: int = setting(
+        128,
+        "Categories of an unordered column; the rarest of more are pooled as one.",
+        flag="--max-categories",
+        minimum=2,
+    )
+    delimiter: str | None = setting(
+        None, "Separator of the columns of a text file, such as ; or tab.", flag="--delimiter"
+    )
+    header: bool = setting(
+        True, "Whether the first row of a text file has names.", flag="--header/--no-header"
+    )
+    encoding: str = setting("utf8", "Encoding of text files.", flag="--encoding")
+    cache_dir: str | PathLike[str] | None = setting(
+        None,
+        "Folder of bit planes, which are found again while the files are the same; by default "
+        "$EDGEGRAFT_CACHE or the user's cache.",
+        flag="--cache-dir",
+        cells=False,
+    )
+    cache_size: int | str | None = setting(
+        None,
+        "Space that all bit planes in the folder may take, 32 GiB by default; the oldest are "
+        "removed.",
+        flag="--cache-size",
+        cells=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TableOptions(ReadingOptions):
+    """How a table is read; in full at :func:`edgegraft.ingest.pack`."""
+
+    columns: Sequence[str | int] | None = setting(
+        None, "Columns to use, separated by commas, or repeat.", flag="--columns"
+    )
+    drop: Sequence[str | int] | None = setting(
+        None, "Columns to leave out, separated by commas. Or repeat.", flag="--drop", group=TABLE
+    )
+    kinds: str | Mapping[str, str] = setting(
+        "auto",
+        "What columns are: 'auto', one kind for all, or kinds by name (nominal, ordinal, count, "
+        "numeric).",
+    )
+    nominal: Sequence[str] | None = setting(
+        None,
+        "Columns of unordered categories. By commas, or repeat.",
+        flag="--nominal",
+        group=TABLE,
+    )
+    ordinal: Sequence[str] | None = setting(
+        None, "Columns of levels. By commas, or repeat.", flag="--ordinal", group=TABLE
+    )
+    count: Sequence[str] | None = setting(
+        None, "Columns of counts. By commas, or repeat.", flag="--count"
+    )
+    numeric: Sequence[str] | None = setting(
+        None, "Columns of measured numbers. By commas, or repeat.", flag="--numeric"
+    )
+    order: Sequence[str] | None = setting(
+        None,
+        "An order of categories, as 'low<high'. For all columns that have them, or "
+        "'NAME=low<high' for one; repeat.",
+        flag="--order",
+        group=TABLE,
+    )
+    missing_values: Collection[Any] = setting(
+        (), "A cell that means missing; repeat.", flag="--missing", group=TABLE
+    )
+    unseen: Unseen = setting(
+        "error", "What a category is that the model does not know.", flag="--unseen"
+    )
+    max_memory: int | str | None = setting(
+        None,
+        "Memory that the run may take, such as '2 GiB'. By default half of the machine's for files "
+        "above an eighth of it. Rows that do not fit are kept on disk: the search begins on a "
+        "sample, which also tests the edges, and ends over all rows. More threads (--jobs) leave "
+        "less for the sample.",
+        flag="--max-memory",
+        cells=False,
+        group=RUN,
+    )
