@@ -6,8 +6,7 @@ cheaper. One by one a target reads its own neighbours. A bundle reads the union 
 neighbours, sixteen targets at the price of little more than one: it wins on dense graphs, and the
 sooner the fewer the states. Targets whose neighbours have few joint states are not worked on row by
 row at all, if their rows can be counted once for many evaluations: each then takes as long as there
-are joint states, whatever the number of rows. Rows are counted once for a graph; of the next graph,
-only for targets whose neighbours are others.
+are joint states, whatever the number of rows. Rows are counted once for a graph.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
-from edgegraft.core.pairs import stretches
 from edgegraft.core.threads import run
-from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.core.types import Integers, Mask
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.conditionals.counted import Counted, count_bundles
 from edgegraft.kernels.conditionals.lanes import LANES
@@ -171,70 +169,31 @@ _ROWS_PER_CELL = 4  # of the counts of a target: they take less memory than its 
 _PIECES = 4  # of work per thread
 
 
-def count_neighbours(
-    layout: Layout, columns: Columns, before: tuple[BundleSources, ...], n_jobs: int
-) -> tuple[BundleSources, ...]:
-    """Return bundles of one target each, with their counts, for all targets that suit them.
-
-    `before` are those of another graph over the same rows.
-    """
+def count_neighbours(layout: Layout, columns: Columns, n_jobs: int) -> tuple[BundleSources, ...]:
+    """Return bundles of one target each, with their counts, for all targets that suit them."""
     if columns.codes.size < MIN_CELLS:
         return ()
-    size = joint_sizes(layout, columns.radix) + np.log(np.maximum(columns.states, 1))
+    first, second = layout.edges.T
+    size = np.log(np.maximum(columns.states, 1))  # of joint states, with those of the target
+    for own, other in ((first, second), (second, first)):
+        size += np.bincount(own, np.log(columns.radix[other]), layout.n_variables)
     few = size <= np.log(max(1, columns.codes.shape[1] // _ROWS_PER_CELL))
     widths = np.where(few & (columns.states > 0), alternatives_of(layout.states), 0)
-    known = {int(sources.bundles.alternatives[0]): sources for sources in before}
     found = []
     for alternatives in np.unique(widths[widths > 0]).tolist():
         targets = np.flatnonzero(widths == alternatives)
         sources = wire(layout, bundle(targets, alternatives, 1), columns, whole=True)
         plain = sources.groups._replace(copies=np.ones_like(sources.groups.copies))
         sources = sources._replace(groups=plain)
-        counted = _count(sources, known.get(alternatives), columns, n_jobs)
-        found.append(sources._replace(counted=counted))
+        found.append(sources._replace(counted=_count(sources, columns, n_jobs)))
     return tuple(found)
 
 
-def joint_sizes(layout: Layout, radix: Integers) -> Floats:
-    """Return the logarithm of the number of joint states of each variable's neighbours."""
-    first, second = layout.edges.T
-    size = np.bincount(first, np.log(radix[second]), layout.n_variables)
-    return np.asarray(size + np.bincount(second, np.log(radix[first]), layout.n_variables))
-
-
-def _count(
-    sources: BundleSources, before: BundleSources | None, columns: Columns, n_jobs: int
-) -> Counted:
-    groups, targets = sources.groups, sources.bundles.member[:, 0]
-    sizes = groups.codes * columns.states[targets]
+def _count(sources: BundleSources, columns: Columns, n_jobs: int) -> Counted:
+    sizes = sources.groups.codes * columns.states[sources.bundles.member[:, 0]]
     start = np.concatenate(([0], np.cumsum(sizes)))
     counted = Counted(start, np.empty(int(start[-1])))
-    chosen = np.arange(len(targets))
-    if before is not None and before.counted is not None:
-        at = _same(sources, before, len(columns.states))
-        here, there = np.flatnonzero(at >= 0), at[at >= 0]
-        old = stretches(before.counted.start[there], sizes[here])
-        counted.values[stretches(start[here], sizes[here])] = before.counted.values[old]
-        chosen = np.flatnonzero(at < 0)
-    n_pieces = min(len(chosen), _PIECES * n_jobs)
-    pieces = [np.ascontiguousarray(chosen[k::n_pieces]) for k in range(n_pieces)]
-    run(partial(count_bundles, columns, sources.bundles, groups, counted), pieces, n_jobs)
+    pieces = min(len(sizes), _PIECES * n_jobs)
+    chosen = [np.arange(k, len(sizes), pieces) for k in range(pieces)]
+    run(partial(count_bundles, columns, sources.bundles, sources.groups, counted), chosen, n_jobs)
     return counted
-
-
-def _same(sources: BundleSources, before: BundleSources, n: int) -> Integers:
-    """Return the bundle of `before` with the same target and sources, -1 if there is none."""
-    targets, earlier = sources.bundles.member[:, 0], before.bundles.member[:, 0]
-    home = np.full(n, -1, np.int64)
-    home[earlier] = np.arange(len(earlier))
-    found: Integers = home[targets]
-    now, then = sources.groups, before.groups  # one group per bundle
-    degree, degree_then = np.diff(now.source_start), np.diff(then.source_start)
-    found[(found >= 0) & (degree != degree_then[found])] = -1
-    rest = np.flatnonzero(found >= 0)
-    sizes = degree[rest]
-    own = now.source[stretches(now.source_start[rest], sizes)]
-    other = then.source[stretches(then.source_start[found[rest]], sizes)]
-    changed = np.bincount(np.repeat(np.arange(len(rest)), sizes), own != other, len(rest)) > 0
-    found[rest[changed]] = -1
-    return found

@@ -130,7 +130,6 @@ class Pseudolikelihood(Objective):
         # A state that never occurs has half a row of mean weight.
         self._some_rows = np.maximum(self._margins, 0.5 * self.n_rows / self.rows.n_rows)
         self._last: Known | None = None  # of the last pass over blocks
-        self._counted: tuple[BundleSources, ...] = ()  # of the last graph
 
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
@@ -148,13 +147,13 @@ class Pseudolikelihood(Objective):
         columns = columns_of(block, self.dtype)
         if lanes is not None:
             return PseudoState(layout, route(layout, columns, lanes))
-        self._counted = count_neighbours(layout, columns, self._counted, block.n_jobs)
+        counted = count_neighbours(layout, columns, block.n_jobs)
         but = np.zeros(layout.n_variables, bool)
-        for sources in self._counted:
+        for sources in counted:
             but[sources.bundles.member[:, 0]] = True
         if block.device is not None and not but.mean() > _MOSTLY:
             return PseudoState(layout)
-        return PseudoState(layout, self._counted + route(layout, columns, but=but))
+        return PseudoState(layout, counted + route(layout, columns, but=but))
 
     def grow(self, state: PseudoState, layout: Layout) -> PseudoState:
         """Return a state for another graph over the same variables, with what is still known."""

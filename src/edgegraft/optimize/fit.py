@@ -24,6 +24,7 @@ from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta
 from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.pairs import all_pairs, as_edges
+from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts.pair_counts import PairCounts, check_size
 from edgegraft.device import Device, find_device
@@ -157,7 +158,8 @@ def fit_parameters(
     rule, layout = rule.bound(loss), loss.layout(tables.edges)
     first = _first_parameters(loss, rule, tables, start)
     dense = counts if isinstance(loss, Pseudolikelihood) else None
-    found = minimize(loss, rule, layout, first, stopping, counts=dense)
+    with one_blas_thread():  # small products, for which threads wait for each other
+        found = minimize(loss, rule, layout, first, stopping, counts=dense)
     diverging = name_divergence(counts, loss.expand(found.theta, layout), tables, rule)
     if diverging and penalty == 0.0 and ridge == 0.0:
         warnings.warn(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.kernels.compiler import helper, kernel
+from edgegraft.kernels.conditionals.row_conditionals import normalise
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}  # sums may be reordered; nothing is assumed finite
 
@@ -57,7 +58,6 @@ def _predict(design, theta, columns, values, n, p):
         first = q + columns[x] * k
         for m in range(k):
             slope[m] += values[x] * theta[first + m]
-    top = -np.inf
     for a in range(s):
         logit = 0.0
         for f in range(q):
@@ -65,14 +65,7 @@ def _predict(design, theta, columns, values, n, p):
         for m in range(k):
             logit += design.own[a, m] * slope[m]
         p[a] = logit
-        top = max(top, logit)
-    total = 0.0
-    for a in range(s):
-        p[a] = np.exp(p[a] - top)
-        total += p[a]
-    for a in range(s):
-        p[a] /= total
-    return top + np.log(total)
+    return normalise(p, s)
 
 
 @kernel(fastmath=_FAST)
