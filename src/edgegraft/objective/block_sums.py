@@ -33,10 +33,8 @@ from edgegraft.kernels.conditionals.pseudolikelihood import (
     scratch_for,
     work_bundles,
 )
-from edgegraft.objective.bundles import BundleSources, bundle, by_width, route, wire
+from edgegraft.objective.bundles import COST, PIECES, BundleSources, bundle, by_width, route, wire
 from edgegraft.table.blocks import TableRows
-
-_PIECES = 4  # pieces of work per thread, so that the last to finish is not waited for long
 
 
 class Job(NamedTuple):
@@ -106,7 +104,7 @@ def do_jobs(
         nodes = np.zeros((job.scatter.n_bundles, int(job.scatter.widths.max(initial=1))))
         results.append(Results(sums, nodes, np.zeros(len(columns.states))))
         task = partial(_work, columns, _inputs(layout, theta, job.forward), job, results[-1])
-        n_pieces = 1 if n_jobs == 1 else min(job.forward.n_bundles, _PIECES * n_jobs)
+        n_pieces = 1 if n_jobs == 1 else min(job.forward.n_bundles, PIECES * n_jobs)
         # Every n-th bundle: neighbours in order often take equally long.
         tasks += [(task, np.arange(k, job.forward.n_bundles, n_pieces)) for k in range(n_pieces)]
     run(lambda item: item[0](item[1]), tasks, n_jobs)
@@ -162,7 +160,6 @@ def _work(
 MAX_CELLS = 1 << 24  # of the matrix of products: 128 MiB
 _PART_BYTES = 1 << 24  # of residuals by state, before they are folded to features
 _ROWS = 4096  # per product; products are added in double precision
-_MULTIPLY, _WRITE = 0.03, 0.6  # nanoseconds per row: a multiply-add in single precision, a cell
 
 
 def price(columns: Columns, features: Features) -> float:
@@ -174,7 +171,7 @@ def price(columns: Columns, features: Features) -> float:
     if float(features.widths.sum()) ** 2 > MAX_CELLS:
         return float("inf")
     double = columns.weights.dtype.itemsize / 4
-    return double * (_MULTIPLY * n_columns**2 + _WRITE * n_columns)
+    return double * (COST.multiply * n_columns**2 + COST.write * n_columns)
 
 
 class AllPairs:

@@ -11,6 +11,7 @@ are joint states, whatever the number of rows. Rows are counted once for a graph
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -26,11 +27,25 @@ from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.lookup import ROOM, Directed, Groups, pack_groups
 from edgegraft.kernels.conditionals.pseudolikelihood import Bundles, Columns
 
-# Nanoseconds per row, measured on one core with 512-bit vectors; only their ratios matter.
-_SUM_GROUP, _SUM_LANE = 0.5, 0.03  # look up a group's row and add it to the logits
-_ADD_GROUP, _ADD_LANE = 0.9, 0.055  # add residuals to a group's row
-_SOURCE = 0.1  # one source's part of a joint code
-_COLUMN, _LOGIT = 3.0, 0.7  # a softmax, and each of its logits
+PIECES = 4  # of work per thread, so that the last to finish is not waited for long
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Nanoseconds per row, measured on one core with 512-bit vectors; only their ratios matter."""
+
+    sum_group: float = 0.5  # look up a group's row and add it to the logits
+    sum_lane: float = 0.03
+    add_group: float = 0.9  # add residuals to a group's row
+    add_lane: float = 0.055
+    source: float = 0.1  # one source's part of a joint code
+    column: float = 3.0  # a softmax
+    logit: float = 0.7  # each of its logits
+    multiply: float = 0.03  # a multiply-add of a matrix product in single precision
+    write: float = 0.6  # a cell of its operands
+
+
+COST = _Cost()
 
 _NARROW = 8  # logits of a target that may be bundled
 
@@ -130,14 +145,14 @@ def estimate(forward: BundleSources | None, scatter: BundleSources | None, items
     double = itemsize / 4
     if forward is not None:
         groups, widths = np.diff(forward.groups.start), forward.widths
-        total += float((groups * (_SUM_GROUP + _SUM_LANE * double * widths)).sum())
-        total += _SOURCE * len(forward.groups.source)
-        total += float((forward.lanes * _COLUMN + _LOGIT * double * widths).sum())
+        total += float((groups * (COST.sum_group + COST.sum_lane * double * widths)).sum())
+        total += COST.source * len(forward.groups.source)
+        total += float((forward.lanes * COST.column + COST.logit * double * widths).sum())
     if scatter is not None:
         groups, widths = np.diff(scatter.groups.start), scatter.widths
-        total += float((groups * (_ADD_GROUP + _ADD_LANE * double * widths)).sum())
+        total += float((groups * (COST.add_group + COST.add_lane * double * widths)).sum())
         if scatter is not forward:
-            total += _SOURCE * len(scatter.groups.source)
+            total += COST.source * len(scatter.groups.source)
     return total
 
 
@@ -166,7 +181,6 @@ def route(
 
 MIN_CELLS = 1 << 19  # of a table; the fits of a smaller one take milliseconds anyway
 _ROWS_PER_CELL = 4  # of the counts of a target: they take less memory than its residuals
-_PIECES = 4  # of work per thread
 
 
 def count_neighbours(layout: Layout, columns: Columns, n_jobs: int) -> tuple[BundleSources, ...]:
@@ -193,7 +207,7 @@ def _count(sources: BundleSources, columns: Columns, n_jobs: int) -> Counted:
     sizes = sources.groups.codes * columns.states[sources.bundles.member[:, 0]]
     start = np.concatenate(([0], np.cumsum(sizes)))
     counted = Counted(start, np.empty(int(start[-1])))
-    pieces = min(len(sizes), _PIECES * n_jobs)
+    pieces = min(len(sizes), PIECES * n_jobs)
     chosen = [np.arange(k, len(sizes), pieces) for k in range(pieces)]
     run(partial(count_bundles, columns, sources.bundles, sources.groups, counted), chosen, n_jobs)
     return counted

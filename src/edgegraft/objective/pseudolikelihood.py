@@ -40,16 +40,21 @@ from edgegraft.errors import ModelError
 from edgegraft.objective.block_sums import columns_of, evaluate_block, margins_of
 from edgegraft.objective.bundles import BundleSources, count_neighbours, route
 from edgegraft.objective.objective import Evaluation, Objective
-from edgegraft.objective.scoring import AllGradients, Known, PairsAt, Residuals, reuse, score_block
+from edgegraft.objective.scoring import (
+    BLOCK_BYTES,
+    AllGradients,
+    Known,
+    PairsAt,
+    Residuals,
+    reuse,
+    score_block,
+)
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_rows
 
 Precision = Literal["single", "double"]
 
-#: Tables of all pairs are computed in one pass over the blocks if they take no more bytes, once a
-#: quarter of the pairs has been asked for at the same parameters.
-ALL_PAIRS_BYTES = 1 << 27
-_MANY = 0.25
+_MANY = 0.25  # share of the pairs, asked for at one point, after which a pass over blocks has all
 _MOSTLY = 0.9  # share of targets that are worked on from counts, if there is a device for the rest
 
 
@@ -329,4 +334,4 @@ class Pseudolikelihood(Objective):
         states = self.schema.n_states
         n = len(states)
         cells = (float(states.sum()) ** 2 - float((states**2).sum())) / 2
-        return 8 * cells <= ALL_PAIRS_BYTES and asked >= _MANY * n * (n - 1) / 2
+        return 8 * cells <= BLOCK_BYTES and asked >= _MANY * n * (n - 1) / 2

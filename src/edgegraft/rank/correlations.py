@@ -28,7 +28,7 @@ from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.table.numbers import scores_of
 
 PSEUDOCOUNT = 5.0  # rows added to each table, spread over its cells
-_BLOCK_BYTES = 1 << 25
+BLOCK_BYTES = 1 << 25  # of tables counted at a time: a budget
 
 
 class Blocks(NamedTuple):
@@ -95,7 +95,7 @@ class Correlations:
         """Return all blocks as one matrix."""
         starts = self.column_start
         matrix, widths = np.eye(int(starts[-1])), np.diff(starts)
-        for edges in all_pair_blocks(self.source.schema.n_states, _BLOCK_BYTES):
+        for edges in all_pair_blocks(self.source.schema.n_states, BLOCK_BYTES):
             blocks = self.of(edges)
             (top, left), size = starts[edges.T], blocks.size
             cell = stretches(np.zeros_like(size), size)
