@@ -189,7 +189,10 @@ class AllPairs:
         gaps = plain & (columns.radix > columns.states)
         residuals = _residuals(columns, layout, theta, features, _starts(free), n_jobs)
         feature = np.arange(int(self._widths.sum())) - np.repeat(start, self._widths)
-        owner, is_state = (np.repeat(each, self._widths) for each in (np.arange(len(free)), plain))
+        owner, is_state = (
+            np.repeat(np.arange(len(free)), self._widths),
+            np.repeat(plain, self._widths),
+        )
         target = np.flatnonzero(~is_state | (feature > 0))
         shown = np.flatnonzero(is_state & ((feature > 0) | gaps[owner]))
         sources = owner[shown], feature[shown].astype(columns.codes.dtype)[:, None]

@@ -196,4 +196,4 @@ def _inverses(tables: Floats) -> Floats:
     matrix[:, r:, :r] += tables.transpose(0, 2, 1)
     diagonal = np.concatenate((tables.sum(axis=2), tables.sum(axis=1)), axis=1)
     matrix[:, np.arange(r + s), np.arange(r + s)] += diagonal
-    return np.linalg.inv(matrix)
+    return np.asarray(np.linalg.inv(matrix), np.float64)

@@ -77,7 +77,9 @@ class Correlations:
             self._place[chosen] = np.arange(len(chosen))
             margin = counts[start[chosen][:, None] + np.arange(states[chosen[0]])]
             if scored[chosen[0]]:
-                tables = np.stack([self._scores(i, margin[k]) for k, i in enumerate(chosen)])
+                tables = np.stack(
+                    [self._scores(i, margin[k]) for k, i in enumerate(chosen.tolist())]
+                )
             else:
                 tables = _helmert(margin, self.pseudocount)
             self._contrasts.append(_Contrasts(tables, (margin > 0).astype(np.float64)))
@@ -147,7 +149,8 @@ def _correlate(counts: Floats, own: Floats, other: Floats) -> Floats:
     shares = counts / np.where(total > 0.0, total, 1.0)[:, None, None]  # no row knows both: zero
     means = np.einsum("pa,pax->px", shares.sum(axis=2), own)
     beside = np.einsum("pb,pby->py", shares.sum(axis=1), other)
-    return own.transpose(0, 2, 1) @ shares @ other - means[:, :, None] * beside[:, None]
+    both = own.transpose(0, 2, 1) @ shares @ other
+    return np.asarray(both - means[:, :, None] * beside[:, None])
 
 
 def _helmert(margins: Floats, pseudocount: float) -> Floats:
