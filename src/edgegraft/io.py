@@ -7,12 +7,13 @@ from edgegraft.formats.graphs import (
     write_gexf,
     write_graphml,
 )
-from edgegraft.formats.uai import PairwiseFile, model_from_uai, read_evidence, read_uai
+from edgegraft.formats.uai import PairwiseFile, model_from_uai, read_uai
 from edgegraft.formats.uai_write import (
     format_map,
     format_mar,
     format_pr,
     model_to_uai,
+    read_evidence,
     write_evidence,
     write_uai,
 )

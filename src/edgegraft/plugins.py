@@ -12,6 +12,7 @@ point       name                         what it is
 =========== ============================ ===========================================================
 readers     suffix of a file             ``read(path, options)`` -> an Arrow table or a `Source`
 exports     suffix without its dot       ``write(path, model, edge_columns)``
+pages       "report", "network"          what ``learn --report`` and ``demo`` write of a model
 rows        library of a frame, "disk"   ``open_rows(X, schema, options, weights)`` -> `OpenRows`
 commands    name of a command            a function whose parameters typer turns into options
 =========== ============================ ===========================================================
@@ -36,6 +37,10 @@ _WINGS: dict[str, dict[str, str]] = {
         "gexf": "edgegraft.formats.graphs:write_gexf",
         "graphml": "edgegraft.formats.graphs:write_graphml",
         "uai": "edgegraft.formats.uai_write:model_to_uai",
+    },
+    "pages": {
+        "report": "edgegraft.report:write_report",
+        "network": "edgegraft.report:plot_network",
     },
     "rows": {
         "dask": "edgegraft.scale.cluster:open_rows",

@@ -72,7 +72,7 @@ def test_in_the_bootstrap(inside, survey, tmp_path, monkeypatch):
 
 
 def test_in_the_report(inside, survey, tmp_path, monkeypatch):
-    pytest.importorskip("networkx")
+    pytest.importorskip("jinja2")
     monkeypatch.setattr("edgegraft.report.write_report", interrupt)
     path, page = tmp_path / "m.edgegraft", tmp_path / "m.html"
     done = inside("learn", survey, "-o", path, "--report", page, "--json", *LEARN)

@@ -76,6 +76,10 @@ def test_other_data_leave_the_request_as_it_was(inside, rows, survey, tmp_path):
     options = ("--data", moved, "-o", elsewhere, "--max-edges", 4, "--quiet")
     assert inside("resume", checkpoint, *options).returncode == 0
     kept = json.loads(request.read_text())
-    assert (kept["data"], kept["output"], kept["max_edges"]) == (str(moved), str(elsewhere), 4)
+    assert (kept["data"], kept["output"], kept["settings"]["max_edges"]) == (
+        str(moved),
+        str(elsewhere),
+        4,
+    )
     assert len(edges(elsewhere)) == 4
     assert len(edges(model)) == 2

@@ -158,16 +158,6 @@ def test_ordered_columns_are_learned_on_a_cluster(client):
         np.testing.assert_array_equal(found.model.edge_columns[name], values)
 
 
-@pytest.mark.slow
-def test_batches_that_suit_the_round_trip_are_a_setting_like_any_other(client, rows):
-    there = eg.ClusterRows(client, cut(rows, 3))
-    found = eg.GraftedMRF(search=eg.GraftingSettings(max_tests="auto"), random_state=0).fit(there)
-    tests = found.max_tests_
-    assert tests >= 32
-    local = eg.GraftedMRF(search=eg.GraftingSettings(max_tests=tests), random_state=0).fit(rows)
-    assert found.model_ == local.model_
-
-
 def test_what_a_cluster_cannot_fit_is_refused(client, rows):
     frame = dd.from_pandas(rows, npartitions=2)
     with client.as_current(), pytest.raises(DataError, match="no weights"):

@@ -33,7 +33,7 @@ from edgegraft.io import model_to_uai
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.discovery import resume_discovery
 from edgegraft.scale.disk import open_store
-from edgegraft.scale.store import PlaneStore
+from edgegraft.scale.store import DiskStore
 from edgegraft.table import PackedTable
 from tests.hostile import processes
 
@@ -114,7 +114,7 @@ def stores(folder: Path, n: int) -> Count:
         path = store.path
 
     def read(p: Path) -> bytes:
-        with PlaneStore(p) as found:
+        with DiskStore(p) as found:
             return found.table().codes().tobytes()
 
     return fuzz(path, read, n)

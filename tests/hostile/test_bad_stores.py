@@ -11,7 +11,7 @@ from edgegraft.core.container import read_container, write_container
 from edgegraft.errors import FileFormatError
 from edgegraft.scale import disk
 from edgegraft.scale.disk import open_store
-from edgegraft.scale.store import FORMAT, PlaneStore
+from edgegraft.scale.store import FORMAT, DiskStore
 
 REMEDY = "delete it, and it is made again"
 
@@ -29,7 +29,7 @@ def stored(tmp_path, monkeypatch):
 
 
 def read_blocks(path):
-    with PlaneStore(path) as store:
+    with DiskStore(path) as store:
         parts = [store.block(k).codes() for k in range(len(store.starts) - 1)]
     return np.concatenate(parts)
 
@@ -75,7 +75,7 @@ def test_forged_headers_are_refused(stored, tmp_path, key, value):
         assert REMEDY in str(error)  # noqa: PT017 - a source may be any text
 
 
-@pytest.mark.parametrize("name", ["heights.0", "n_missing", "recode", "0.0"])
+@pytest.mark.parametrize("name", ["widths.0", "n_missing", "recode", "0.0"])
 def test_forged_arrays_are_refused(stored, tmp_path, name):
     path, _ = stored
     found = read_container(path, FORMAT)

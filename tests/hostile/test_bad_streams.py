@@ -134,7 +134,7 @@ def test_files_without_a_row_do_no_harm_unless_all_are(tmp_path, folder):
 
 @pytest.mark.parametrize("how", ["grows", "goes", "is replaced"])
 def test_a_file_that_changes_under_way(tmp_path, folder, how, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
     where = write_csv(tmp_path, None)
     path = where / "part-350.csv"
 
@@ -203,7 +203,7 @@ def test_a_killed_pass_leaves_no_store(tmp_path, folder):
     )
     done = subprocess.run([sys.executable, "-c", code, str(where), str(folder)], check=False)
     assert done.returncode == -9
-    assert list(folder.glob("*.planes")) == []
+    assert list(folder.glob("*.rows")) == []
     (left,) = folder.iterdir()
     os.utime(left, (0, 0))  # as it will be in an hour
     open_store(where, folder=folder).close()

@@ -355,9 +355,11 @@ def test_settings_of_records_are_parameters():
     assert (again.reading, again.fdr) == (ReadingOptions(), 0.2)
     assert repr(again.search) == "GraftingSettings(max_edges=3, penalty=0.1)"
     assert estimator.search is search  # records are shared and never changed
-    for name in ("search__penalties", "penalty", "other__penalty"):
-        with pytest.raises(ValueError, match="parameter"):
+    for name in ("penalty", "other__penalty"):
+        with pytest.raises(ValueError, match="Invalid parameter"):
             estimator.set_params(**{name: 1})
+    with pytest.raises(TypeError, match="penalties"):
+        estimator.set_params(search__penalties=1)
     with pytest.raises(TypeError, match="penalty"):
         GraftedMRF(penalty=0.1)
 

@@ -45,7 +45,7 @@ def test_threads_change_nothing(weighted):
 
 @pytest.mark.parametrize("row_in_words", [0.0, 1e9], ids=["histogram", "popcount"])
 def test_both_ways_of_counting_agree(monkeypatch, row_in_words):
-    monkeypatch.setattr(pair_counts, "_ROW_IN_WORDS", row_in_words)
+    monkeypatch.setattr(pair_counts._Cost, "row_in_words", row_in_words)
     states = [17, 21, 64, 40]
     codes = random_codes(states, 2000, 0.1)
     counts = PairCounts(table_of(codes, states))

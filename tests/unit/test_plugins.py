@@ -1,9 +1,10 @@
-"""Plug-in points: every wing can be found, and other distributions add to them."""
+"""Plug-in points: every wing is found, and the skeleton, installed elsewhere, adds to them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,20 +15,7 @@ from edgegraft.io import export
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.export import formats
 
-MODULE = """
-import pyarrow as pa
-
-def read(path, options):
-    return pa.table({"a": path.read_text().split()})
-
-def write(path, model, edge_columns):
-    with open(path, "w") as file:
-        file.write(" ".join(model.names))
-
-def greet(name: str) -> None:
-    "Greet somebody."
-    print("hello", name)
-"""
+SKELETON = Path(__file__).resolve().parents[2] / "docs" / "skeletons" / "plugin.py"
 ENTRY_POINTS = """
 [edgegraft.readers]
 .words = their_plugin:read
@@ -47,7 +35,7 @@ def installed(tmp_path, monkeypatch):
     folder = tmp_path / "site"
     about = folder / "their_plugin-1.0.dist-info"
     about.mkdir(parents=True)
-    (folder / "their_plugin.py").write_text(MODULE)
+    (folder / "their_plugin.py").write_text(SKELETON.read_text())
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-plugin\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(folder))

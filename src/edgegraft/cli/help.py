@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from edgegraft.config import NETWORK, RUN, TABLE
+from edgegraft.config.declare import NETWORK, RUN, TABLE
 
 MORE = "More options"  # heading of the options that only --help-all shows
 _HEADINGS = ("Arguments", TABLE, NETWORK, RUN, "Options", MORE)
@@ -35,7 +35,7 @@ class Command(TyperCommand):
             if short:
                 is_option = own.param_type_name == "option"
                 names = ", ".join(sorted(own.opts, key=len)) if is_option else record[0].split()[0]
-                text = own.help.partition(". ")[0].removesuffix(".") + "."
+                text = str(getattr(own, "help", "")).partition(". ")[0].removesuffix(".") + "."
                 record = names, text + "  [required]" * (is_option and own.required)
             groups[_heading(own)].append(record)
         for heading, records in groups.items():

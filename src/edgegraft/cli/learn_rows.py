@@ -107,12 +107,12 @@ def show_rows(console: Console, request: Request, rows: LearnRows) -> None:
     """Show the columns, the weights, and where the rows are kept."""
     show_columns(console, rows.table)
     if rows.weights is not None:
-        text = f"{rows.table.n_rows:,} rows weigh {rows.weights.sum():,.6g} in all."
+        text = f"{rows.table.n_rows:,} rows have a total weight of {rows.weights.sum():,.6g}."
         say(console, escape(f"Rows are weighted by '{request.weights}': {text}"))
     budget, store = rows.fitted.budget, rows.fitted.store
     if budget is None or store is None:
         return
-    kept = f"bit planes ({size(store.nbytes)}) are kept in '{store.path}'."
+    kept = f"codes ({size(store.nbytes)}) are kept in '{store.path}'."
     text = (
         f"All rows fit in the {size(budget.limit)} of memory allowed; their {kept}"
         if not rows.sample_rows

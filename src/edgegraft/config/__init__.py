@@ -7,43 +7,17 @@ setting is therefore a field here and the code that acts on it.
 This package imports the standard library alone, so that ``edgegraft learn --help`` is immediate.
 """
 
-from edgegraft.config.declare import (
-    NETWORK,
-    RUN,
-    TABLE,
-    Options,
-    Setting,
-    check_settings,
-    setting,
-    settings_of,
-)
-from edgegraft.config.learning import (
-    Aim,
-    DeviceName,
-    Engine,
-    GraftingSettings,
-    Plan,
-    Settings,
-    Strategy,
-    WeightMeaning,
-)
+from edgegraft.config.declare import Setting, check_settings, setting, settings_of
+from edgegraft.config.learning import GraftingSettings, Plan, Settings, WeightMeaning
 from edgegraft.config.reading import BinRule, ReadingOptions, TableOptions, Unseen
 
 __all__ = [
-    "NETWORK",
-    "RUN",
-    "TABLE",
-    "Aim",
     "BinRule",
-    "DeviceName",
-    "Engine",
     "GraftingSettings",
-    "Options",
     "Plan",
     "ReadingOptions",
     "Setting",
     "Settings",
-    "Strategy",
     "TableOptions",
     "Unseen",
     "WeightMeaning",

@@ -88,7 +88,7 @@ class Setting(NamedTuple):
 _NOUNS: dict[type, str] = {bool: "True or False", int: "an integer", float: "a number"}
 
 
-def setting(default: Any, help: str = "", *, flag: str | None = None, **others: Any) -> Any:
+def setting(default: Any, help: str = "", flag: str | None = None, **others: Any) -> Any:
     """Return a dataclass field that declares a setting; others are bounds and so on of `Setting`.
 
     `flag` offers it on the command line.

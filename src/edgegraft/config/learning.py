@@ -26,34 +26,23 @@ DeviceName = Literal["cpu", "cuda", "auto", "torch"]
 class SearchSettings(Options):
     """Settings of the search that are the same whoever asks for it."""
 
-    strategy: Strategy = setting("best-choice", "How the search chooses edges.", flag="--strategy")
-    relaxed: bool = setting(True, "Use the penalty for the activation test alone.")
-    selectivity: float = setting(0.0, "1 activates the best edge alone.", minimum=0, maximum=1)
-    reservoir_size: int | Literal["unlimited"] | None = setting(
-        None, "Candidates held at a time.", minimum=1
-    )
-    max_tests: int | Literal["auto"] | None = setting(
-        None, "Pairs tested between two activations.", minimum=1
-    )
-    hub_threshold: float | Literal["auto", "mean"] | None = setting(
-        "auto",
-        "Centrality above which a variable's edges are tested earlier.",
-        minimum=0,
-        maximum=1,
-    )
+    strategy: Strategy = setting("best-choice", "How the search chooses edges.", "--strategy")
+    relaxed: bool = setting(True)
+    selectivity: float = setting(0.0, minimum=0, maximum=1)
+    reservoir_size: int | Literal["unlimited"] | None = setting(None, minimum=1)
+    max_tests: int | None = setting(None, minimum=1)
+    hub_threshold: float | Literal["auto", "mean"] | None = setting("auto", minimum=0, maximum=1)
     max_edges: int | None = setting(
-        None, "End the search at this many edges.", flag="--max-edges", minimum=0
+        None, "End the search at this many edges.", "--max-edges", minimum=0
     )
-    max_tables: int | None = setting(None, "End the search at this many pairs.", minimum=0)
-    priority: Priority = setting("auto", "The order in which pairs are tested.")
-    tol: float = setting(1e-3, "Largest violation of optimality at the end.", above=0)
-    max_touching: int | None = setting(None, "Edges of one variable per activation.", minimum=1)
-    full_queue: bool = setting(False, "Queue all pairs at the start.")
-    requeue: bool = setting(True, "Queue violating edges without a place again.")
-    keep_zeros: bool = setting(False, "Keep edges at zero active.")
-    growth_iterations: int | None = setting(
-        None, "Solver iterations after an activation.", minimum=1
-    )
+    max_tables: int | None = setting(None, minimum=0)
+    priority: Priority = setting("auto")
+    tol: float = setting(1e-3, above=0)
+    max_touching: int | None = setting(None, minimum=1)
+    full_queue: bool = setting(False)
+    requeue: bool = setting(True)
+    keep_zeros: bool = setting(False)
+    growth_iterations: int | None = setting(None, minimum=1)
 
     def __post_init__(self) -> None:
         for name in settings_of(type(self)):
@@ -101,12 +90,10 @@ class GraftingSettings(SearchSettings):
         1 activates the best edge alone, 0 all of at least the mean score; 0.5 in the paper.
     reservoir_size : int or "unlimited", optional
         Number of candidates held; as many as there are variables by default.
-    max_tests : int or "auto", optional
+    max_tests : int, optional
         Pairs tested between two activations. By default a quarter of the variables, at least 32;
         if the run is relaxed, at least half as many as there are active edges; and more while the
-        reservoir is nearly empty. "auto" is for rows on a cluster: the time of a round trip is
-        measured, and batches are chosen that make up for it. The estimator's ``max_tests_`` is the
-        number that was chosen.
+        reservoir is nearly empty.
     hub_threshold : "auto", "mean", float or None
         Centrality above which a variable's edges are tested earlier: the mean of the variables
         that have an edge ("mean", as in the paper), a number, or None to leave the order alone.
@@ -141,23 +128,17 @@ class GraftingSettings(SearchSettings):
     GraftingSettings(max_edges=10, penalty=0.1)
     """
 
-    objective: Loss = setting("pseudolikelihood", "What is fitted.", flag="--objective")
-    inference: Engine = setting("auto", "Inference engine of the likelihood.")
+    objective: Loss = setting("pseudolikelihood", "What is fitted.", "--objective")
+    inference: Engine = setting("auto")
     penalty: float | Literal["auto"] = setting(
-        "auto",
-        "Threshold of the test that a pair must pass, or 'auto'.",
-        flag="--penalty",
-        minimum=0,
+        "auto", "Threshold of the test that a pair must pass, or 'auto'.", "--penalty", minimum=0
     )
     ridge: float | Literal["auto"] = setting(
-        "auto",
-        "Weight of the squared parameters in the fits, or 'auto'.",
-        flag="--ridge",
-        minimum=0,
+        "auto", "Weight of the squared parameters in the fits, or 'auto'.", "--ridge", minimum=0
     )
-    group_weight: GroupWeight = setting("noise", "What makes scores of pairs comparable.")
-    penalize_nodes: bool = setting(False, "Penalise the vectors of single columns as well.")
-    refit: bool = setting(True, "Fit the kept edges once more with the ridge alone.")
+    group_weight: GroupWeight = setting("noise")
+    penalize_nodes: bool = setting(False)
+    refit: bool = setting(True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -192,22 +173,13 @@ max_tables, priority, tol, max_touching, full_queue, requeue, keep_zeros, growth
         None,
         "What is known of pairs, as 'forbid A -- B*'; repeat. Also 'require A -- B', "
         "'only A -- B*', 'tiers A, B < C', 'gap 4', 'weight 3 A -- B' and 'file PATH'.",
-        flag="--rule",
+        "--rule",
         group=NETWORK,
     )
     max_time: float | None = setting(
-        None,
-        "End the search after this many seconds.",
-        flag="--max-time",
-        minimum=0,
-        group=RUN,
+        None, "End the search after this many seconds.", "--max-time", minimum=0, group=RUN
     )
-    random_state: int = setting(0, "The same seed gives the same result.", flag="--seed", minimum=0)
-
-    @property
-    def test_limit(self) -> int | None:
-        """`max_tests` if it is a number."""
-        return self.max_tests if isinstance(self.max_tests, int) else None
+    random_state: int = setting(0, "The same seed gives the same result.", "--seed", minimum=0)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all settings that results depend on as plain values, for files."""
@@ -246,13 +218,13 @@ class Plan(GraftingSettings, Settings):
         "What the model is for: network, prediction or rows. 'prediction' fits all pairs that "
         "help to predict held-out rows; 'rows' fits them again by likelihood, for samples and "
         "probabilities of whole rows.",
-        flag="--aim",
+        "--aim",
         group=NETWORK,
     )
     fdr: float | None = setting(
         0.005,
         "Share of false edges allowed (0.005), or 'none' for no limit.",
-        flag="--fdr",
+        "--fdr",
         above=0,
         maximum=1,
         group=NETWORK,
@@ -261,24 +233,21 @@ class Plan(GraftingSettings, Settings):
         None,
         "Chance of any false edge, in place of --fdr; 'auto' is a chance that falls as rows are "
         "added.",
-        flag="--fwer",
+        "--fwer",
         above=0,
         maximum=1,
     )
     weights_are: WeightMeaning = setting(
-        "auto", "What row weights are: frequencies or a sample's.", flag="--weights-are"
+        "auto", "Meaning of row weights: frequencies, or weights of a sample.", "--weights-are"
     )
     n_jobs: int | None = setting(
-        None,
-        "Threads; all cores by default. Results do not depend on it.",
-        flag="--jobs -j",
-        group=RUN,
+        None, "Threads; all cores by default. Results do not depend on it.", "--jobs -j", group=RUN
     )
     device: DeviceName = setting(
         "cpu",
         "Where sums over rows are computed: on the processor, on a GPU, on a GPU if there is one, "
         "or by PyTorch on the processor.",
-        flag="--device",
+        "--device",
     )
 
     @property

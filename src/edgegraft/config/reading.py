@@ -21,26 +21,14 @@ class ReadingOptions(Options):
 
     Parameters
     ----------
-    bins : int or dict of str to int, optional
-        Levels of numeric columns of many values, all or by name; 16 by default.
-    bin_rule : {"quantile", "uniform"}
-        Bins of nearly equal counts, or of equal widths.
-    max_numeric_states : int, default 32
-        Distinct values up to which a numeric column keeps them as categories.
-    max_categories : int, default 128
-        Categories of an unordered column of text; the rarest of more are pooled as one.
-    delimiter : str, optional
-        Separator of the columns of a text file; by default it is found out.
-    header : bool, default True
-        Whether the first row of a text file has the names of the columns.
-    encoding : str, default "utf8"
-        Encoding of text files.
+    bins, bin_rule, max_numeric_states, max_categories, delimiter, header, encoding
+        As :func:`edgegraft.pack` has them.
     cache_dir : path, optional
-        Folder of the bit planes of rows that do not fit in memory. They are found again while the
+        Folder of the codes of rows that do not fit in memory. They are found again while the
         files are the same. By default the folder in the environment variable EDGEGRAFT_CACHE, or
         the user's cache.
     cache_size : int or str, optional
-        Bytes that all bit planes in the folder may take, 32 GiB by default; the least recently
+        Bytes that all codes in the folder may take, 32 GiB by default; the least recently
         used are removed first.
 
     Examples
@@ -50,40 +38,39 @@ class ReadingOptions(Options):
     """
 
     bins: int | Mapping[str, int] | None = setting(
-        None, "Bins of numeric columns: 5, or age=4; repeat.", flag="--bins"
+        None, "Bins of numeric columns: 5, or age=4; repeat.", "--bins"
     )
-    bin_rule: BinRule = setting("quantile", "Bins of nearly equal counts, or of equal widths.")
+    bin_rule: BinRule = setting("quantile")
     max_numeric_states: int = setting(
         32,
         "Distinct values up to which a numeric column keeps them as categories.",
-        flag="--max-numeric-states",
+        "--max-numeric-states",
         minimum=1,
     )
     max_categories: int = setting(
         128,
         "Categories of an unordered column; the rarest of more are pooled as one.",
-        flag="--max-categories",
+        "--max-categories",
         minimum=2,
     )
     delimiter: str | None = setting(
-        None, "Separator of the columns of a text file, such as ; or tab.", flag="--delimiter"
+        None, "Separator of the columns of a text file, such as ; or tab.", "--delimiter"
     )
     header: bool = setting(
-        True, "Whether the first row of a text file has names.", flag="--header/--no-header"
+        True, "Whether the first row of a text file has names.", "--header/--no-header"
     )
-    encoding: str = setting("utf8", "Encoding of text files.", flag="--encoding")
+    encoding: str = setting("utf8", "Encoding of text files.", "--encoding")
     cache_dir: str | PathLike[str] | None = setting(
         None,
-        "Folder of bit planes, which are found again while the files are the same; by default "
+        "Folder of the codes of large tables, found again while the files are the same; by default "
         "$EDGEGRAFT_CACHE or the user's cache.",
-        flag="--cache-dir",
+        "--cache-dir",
         cells=False,
     )
     cache_size: int | str | None = setting(
         None,
-        "Space that all bit planes in the folder may take, 32 GiB by default; the oldest are "
-        "removed.",
-        flag="--cache-size",
+        "Space that all codes in the folder may take, 32 GiB by default; the oldest are removed.",
+        "--cache-size",
         cells=False,
     )
 
@@ -93,10 +80,10 @@ class TableOptions(ReadingOptions):
     """How a table is read; in full at :func:`edgegraft.ingest.pack`."""
 
     columns: Sequence[str | int] | None = setting(
-        None, "Columns to use, separated by commas, or repeat.", flag="--columns"
+        None, "Columns to use, separated by commas, or repeat.", "--columns"
     )
     drop: Sequence[str | int] | None = setting(
-        None, "Columns to leave out, separated by commas. Or repeat.", flag="--drop", group=TABLE
+        None, "Columns to leave out, separated by commas. Or repeat.", "--drop", group=TABLE
     )
     kinds: str | Mapping[str, str] = setting(
         "auto",
@@ -104,32 +91,29 @@ class TableOptions(ReadingOptions):
         "numeric).",
     )
     nominal: Sequence[str] | None = setting(
-        None,
-        "Columns of unordered categories. By commas, or repeat.",
-        flag="--nominal",
-        group=TABLE,
+        None, "Columns of unordered categories. By commas, or repeat.", "--nominal", group=TABLE
     )
     ordinal: Sequence[str] | None = setting(
-        None, "Columns of levels. By commas, or repeat.", flag="--ordinal", group=TABLE
+        None, "Columns of levels. By commas, or repeat.", "--ordinal", group=TABLE
     )
     count: Sequence[str] | None = setting(
-        None, "Columns of counts. By commas, or repeat.", flag="--count"
+        None, "Columns of counts. By commas, or repeat.", "--count"
     )
     numeric: Sequence[str] | None = setting(
-        None, "Columns of measured numbers. By commas, or repeat.", flag="--numeric"
+        None, "Columns of measured numbers. By commas, or repeat.", "--numeric"
     )
     order: Sequence[str] | None = setting(
         None,
         "An order of categories, as 'low<high'. For all columns that have them, or "
         "'NAME=low<high' for one; repeat.",
-        flag="--order",
+        "--order",
         group=TABLE,
     )
     missing_values: Collection[Any] = setting(
-        (), "A cell that means missing; repeat.", flag="--missing", group=TABLE
+        (), "A cell that means missing; repeat.", "--missing", group=TABLE
     )
     unseen: Unseen = setting(
-        "error", "What a category is that the model does not know.", flag="--unseen"
+        "error", "What a category is that the model does not know.", "--unseen"
     )
     max_memory: int | str | None = setting(
         None,
@@ -137,7 +121,7 @@ class TableOptions(ReadingOptions):
         "above an eighth of it. Rows that do not fit are kept on disk: the search begins on a "
         "sample, which also tests the edges, and ends over all rows. More threads (--jobs) leave "
         "less for the sample.",
-        flag="--max-memory",
+        "--max-memory",
         cells=False,
         group=RUN,
     )

@@ -9,6 +9,7 @@ the counts are the same for any number of threads or machines.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,14 +28,16 @@ from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_r
 
 MAX_RESULT_BYTES = 1 << 32  # of one call's tables; larger requests go through `blocks`
 
-# Variables per side of a tile: 24 five-state variables of 19,000 rows fill a quarter of L2.
-_TILE = 24
-_PIECE = 256  # edges per task, at least
-_PIECES = 8  # tasks per thread, at most: enough to balance, few enough to cost nothing
 
-# Words of plane pairs that are counted while a histogram takes one row: 6.0 to 6.6 on an AMD EPYC,
-# with kernels for x86-64-v2, v3 and v4.
-_ROW_IN_WORDS = 6.5
+@dataclass(frozen=True)
+class _Cost:
+    """How a batch of pairs is cut, and which way of counting is cheaper."""
+
+    tile: int = 24  # variables per side: with 5 states and 19,000 rows a quarter of L2
+    piece: int = 256  # edges per task, at least
+    pieces: int = 8  # tasks per thread, at most: enough to balance
+    #: Words of plane pairs counted in the time of a row of a histogram: measured 6.0 to 6.6.
+    row_in_words: float = 6.5
 
 
 class PairCounts:
@@ -179,11 +182,11 @@ def _count_pairs(block: TableRows, edges: Edges, offsets: Integers) -> NDArray[A
         return count_on_device(block, edges)
     out = _zeros(block, int(offsets[-1]))
     # An order in which neighbours share a tile of variables.
-    tiles = -(-block.table.n_variables // _TILE)
-    order = np.argsort(edges[:, 0] // _TILE * tiles + edges[:, 1] // _TILE, kind="stable")
+    tiles = -(-block.table.n_variables // _Cost.tile)
+    order = np.argsort(edges[:, 0] // _Cost.tile * tiles + edges[:, 1] // _Cost.tile, kind="stable")
     by_codes = _by_codes(block, edges)[order]
     by_planes = partial(_count_by_planes, block, edges, offsets, out)
-    run(by_planes, _pieces(order[~by_codes], _PIECES * block.n_jobs), block.n_jobs)
+    run(by_planes, _pieces(order[~by_codes], _Cost.pieces * block.n_jobs), block.n_jobs)
     histograms = partial(_count_by_codes, block, edges, offsets, out)
     run(histograms, _pieces(order[by_codes], len(order)), block.n_jobs)
     return out
@@ -197,7 +200,7 @@ def _by_codes(block: TableRows, edges: Edges) -> Mask:
     counts = np.diff(table.planes.start)
     unplaned = (counts == 0) & (table.schema.n_states > 1)
     words = counts[edges].prod(axis=1) * table.planes.words.shape[1]
-    return np.asarray((words > _ROW_IN_WORDS * table.n_rows) | unplaned[edges].any(axis=1))
+    return np.asarray((words > _Cost.row_in_words * table.n_rows) | unplaned[edges].any(axis=1))
 
 
 def _count_by_planes(
@@ -229,6 +232,6 @@ def _count_by_codes(
 
 
 def _pieces(order: Integers, n_pieces: int) -> list[Integers]:
-    """Cut the edges into at most `n_pieces` runs of at least `_PIECE` edges."""
-    size = max(_PIECE, -(-len(order) // max(n_pieces, 1)))
+    """Cut the edges into at most `n_pieces` runs of at least `_Cost.piece` edges."""
+    size = max(_Cost.piece, -(-len(order) // max(n_pieces, 1)))
     return [order[first : first + size] for first in range(0, len(order), size)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -68,7 +68,7 @@ class GraftedMRF(NetworkEstimator):
         Seconds after which the search ends. Tests and fits of its edges are completed.
     max_memory : int or str, optional
         Bytes of memory that fitting files or a stream may take, such as ``"2 GiB"``. If the rows
-        do not fit, their bit planes are kept on disk and read in blocks: the search begins on a
+        do not fit, their codes are kept on disk and read in blocks: the search begins on a
         sample and ends over all rows, edges are tested on the sample (see
         :mod:`edgegraft.learn.stages`). By default files up to an eighth of the machine's memory
         are read as they are, and larger ones within half of it.
@@ -88,8 +88,8 @@ class GraftedMRF(NetworkEstimator):
         (docs/kinds.md). :meth:`edges_frame` has both as a frame, ``model_.adjacency()`` as a
         matrix.
     edge_table_ : dict of str to array
-        All edges that the search ended with, those of the network first and the strongest of each
-        first: ``first``, ``second`` (names), ``strength`` (that of ``edge_strengths_``), ``weight``
+        All edges that the search ended with, the network before the others and each sorted by
+        strength: ``first``, ``second`` (names), ``strength`` (``edge_strengths_``), ``weight``
         (the same with the sign of the edge), ``sign`` (0 if the interval has both or the pair has
         none), ``effect`` with its interval ``effect_low`` to ``effect_high`` (docs/kinds.md), all
         of them NaN for edges that were cut; ``search_norm`` (norm of the table in the model that
@@ -125,8 +125,6 @@ class GraftedMRF(NetworkEstimator):
         Why the search ended.
     penalty_, ridge_ : float
         What was used.
-    max_tests_ : int or None
-        Pairs tested between two activations, if it was set or measured.
     schema_ : Schema
         Names and categories of the columns.
     n_features_in_ : int
@@ -183,8 +181,8 @@ class GraftedMRF(NetworkEstimator):
             Whole numbers are frequencies: a row of weight 2 counts as two rows. Others are
             sampling weights, whose scale does not matter (`weights_are`).
         strata, clusters : array of labels, shape (n_rows,), optional
-            The design of a survey: rows of a stratum were drawn apart from the others, rows of a
-            cluster together. Tests of edges then use the variance between clusters.
+            The design of a survey: rows of a stratum were drawn separately from the others, rows
+            of a cluster together. Tests of edges then use the variance between clusters.
 
         Returns
         -------
@@ -203,9 +201,6 @@ class GraftedMRF(NetworkEstimator):
         options = self._read_options(X, fitting=True, n_jobs=plan.n_jobs or 1)
         X = self._table(X, fitting=True)
         with open_rows(X, self.schema, options, sample_weight) as given:
-            if plan.max_tests == "auto" and hasattr(given.rows, "advise_max_tests"):
-                # What a round trip to the rows costs is measured now.
-                plan = replace(plan, max_tests=given.rows.advise_max_tests())
             found = discover(
                 given.rows,
                 plan,

@@ -103,7 +103,7 @@ class NetworkEstimator(RowMethods):
         """Return the edges with their names, strengths and tests as a frame, strongest first.
 
         It is of the library whose frame was fitted; after other tables, of pandas if that is
-        installed, otherwise of polars, otherwise an Arrow table. The columns are those of
+        installed, otherwise of polars, otherwise an Arrow table, with the columns of
         ``edge_table_``.
 
         Parameters
@@ -125,14 +125,11 @@ class NetworkEstimator(RowMethods):
         return make_frame(columns, self._kind.library)
 
     def save(
-        self,
-        path: str | PathLike[str],
-        *,
-        bootstrap: Mapping[str, NDArray[Any]] | None = None,
+        self, path: str | PathLike[str], *, bootstrap: Mapping[str, NDArray[Any]] | None = None
     ) -> None:
         """Write the model with how it was learned, as ``edgegraft learn`` does.
 
-        Beside the model the file has strengths, tests and q-values of its edges, the settings, the
+        The file also has strengths, tests and q-values of the edges, the settings, the
         certificate and the versions used; :func:`edgegraft.read_details` returns them, and
         :func:`edgegraft.load` the model.
 
@@ -190,12 +187,11 @@ class NetworkEstimator(RowMethods):
         self.converged_ = found.converged
         self.penalty_ = found.penalty
         self.ridge_ = found.ridge
-        self.max_tests_ = plan.test_limit
         self.reason_ = str(search.reason)
         if search.interrupted:
             warnings.warn(
                 f"the fit was interrupted after {search.n_activations:,} steps of the search with "
-                f"{len(found.kept):,} edges: the model is that of the edges found so far",
+                f"{len(found.kept):,} edges: the model has the edges found so far",
                 ConvergenceWarning,
                 stacklevel=3,
             )

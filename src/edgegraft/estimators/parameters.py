@@ -13,19 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from edgegraft.config import (
-    Aim,
-    DeviceName,
-    GraftingSettings,
-    Plan,
-    ReadingOptions,
-    TableOptions,
-    Unseen,
-    WeightMeaning,
-    settings_of,
-)
+from edgegraft.config import GraftingSettings, Plan, ReadingOptions, TableOptions, settings_of
+from edgegraft.config.learning import Aim, DeviceName, WeightMeaning
+from edgegraft.config.reading import Unseen
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.errors import DataError, SettingError, listing, suggestion
+from edgegraft.errors import DataError, SettingError, listing
 from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
 
 if TYPE_CHECKING:
@@ -78,18 +70,15 @@ class Parameters(_Transformer):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, settings of the records as ``search__penalty``."""
-        nested = {name: value for name, value in params.items() if "__" in name}
-        super().set_params(**{name: params[name] for name in params.keys() - nested})
-        for name in nested.keys() - (known := self.get_params()).keys():
-            raise ValueError(f"there is no parameter {name!r}: {suggestion(name, list(known))}")
-        for name in _RECORDS:
-            values = {
-                key.partition("__")[2]: value
-                for key, value in nested.items()
-                if key.startswith(f"{name}__")
-            }
-            if values:
-                setattr(self, name, replace(self._record(name), **values))
+        nested: dict[str, dict[str, Any]] = {name: {} for name in _RECORDS}
+        for name in list(params):
+            record, _, setting = name.partition("__")
+            if setting and record in _RECORDS:
+                nested[record][setting] = params.pop(name)
+        super().set_params(**params)
+        for record, settings in nested.items():
+            if settings:
+                setattr(self, record, replace(self._record(record), **settings))
         return self
 
     def _record(self, name: str) -> Any:
@@ -112,7 +101,7 @@ class Parameters(_Transformer):
         return table if self.drop is None else without_columns(table, self.drop, strict=fitting)
 
     def _read_options(self, X: Any, *, fitting: bool = False, n_jobs: int = 1) -> ReadOptions:
-        """Return how a table is read; bins are those of the fit afterwards.
+        """Return how a table is read; after the fit, with the bins of the fit.
 
         Columns of tables in memory are left out by :meth:`_table`.
         """
@@ -120,7 +109,7 @@ class Parameters(_Transformer):
 
         options = {name: getattr(self, name) for name in _ALWAYS}
         if fitting:
-            names = settings_of(TableOptions).keys() & self.get_params(deep=False).keys()
+            names = settings_of(TableOptions).keys() & vars(self).keys()
             options = vars(self._record("reading")) | {name: getattr(self, name) for name in names}
         checked = ReadOptions(**options, n_jobs=n_jobs)
         in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
@@ -190,7 +179,7 @@ def as_table(X: Any, estimator: str) -> Any:
     if library_of(X) in ("pandas", "polars", "pyarrow"):
         return X  # refused in their own words
     if isinstance(X, list | tuple):
-        # As objects if types differ: numbers beside text stay numbers, and every column finds its
+        # As objects if types differ: numbers next to text stay numbers, and every column finds its
         # own type.
         lengths = [len(row) if isinstance(row, list | tuple) else None for row in X]
         for k, length in enumerate(lengths):

@@ -33,7 +33,7 @@ class RowMethods(Parameters):
         """Return the log pseudolikelihood of each row, in nats.
 
         That is the sum over the columns of ``log p(cell | the row's other known cells)``. A missing
-        cell has no term of its own, and is summed over in those of the others, as by
+        cell has no term of its own, and is summed over in the terms of the others, as by
         :meth:`predict_proba`.
         """
         codes = self._codes(X)

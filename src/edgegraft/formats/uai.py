@@ -1,6 +1,6 @@
-"""Readers of UAI files, of models and of evidence, from the competitions and other programs.
+"""Readers of UAI model files, from the competitions and from other programs.
 
-A model file lists the numbers of states of ``n`` variables, the scopes of ``m`` factors, and their
+A file lists the numbers of states of ``n`` variables, the scopes of ``m`` factors, and their
 tables:
 
     MARKOV
@@ -18,17 +18,6 @@ Factors over the same variables are multiplied, so their logarithms are added; a
 i)`` is transposed; factors without variables form the constant ``c``; zero becomes minus infinity.
 A ``BAYES`` file has the same form, and a conditional probability table is a factor like any other,
 so it is read as well.
-
-An evidence file lists the observed variables and their states. It has two forms: since 2011, a file
-contains one observation; before, it contained any number of observations, preceded by their number:
-
-    n  i_1 v_1 ... i_n v_n                      (new)
-    samples  n  i_1 v_1 ... i_n v_n   n ...     (old)
-
-Line ends have no meaning, so the forms are distinguished by the number of tokens: a file with
-exactly ``1 + 2 t`` tokens, where ``t`` is the first, is new; any other file that starts with 1 is
-old. A file with one sample cannot be both, since it has an odd number of tokens if new and an even
-number if old. An old file with several samples is refused.
 """
 
 from __future__ import annotations
@@ -44,15 +33,22 @@ import numpy as np
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pairs_of_ids, stretches
 from edgegraft.core.types import Floats, Integers
-from edgegraft.errors import FileFormatError, ModelError
-from edgegraft.formats.uai_numbers import MAX_INDEX, NumberFile, read_numbers
+from edgegraft.errors import ModelError
+from edgegraft.formats.uai_numbers import NumberFile, read_numbers
 from edgegraft.model import PairwiseMRF
 from edgegraft.table.schema import MAX_STATES, Schema
 
-# States of variables without factors need memory out of proportion to the size of the file.
-_MAX_UNMENTIONED = 1 << 24
+
+@dataclass(frozen=True)
+class _Limit:
+    """What a file may ask for."""
+
+    #: States of variables without factors, whose memory the file does not pay for.
+    unmentioned: int = 1 << 24
+    exponent_digits: int = 18  # digits of an exponent that fits in 64 bits
+
+
 _BEYOND_DOUBLE = re.compile(rb"[eE][+-]?\d{3}")
-_MAX_EXPONENT_DIGITS = 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,55 +126,6 @@ def model_from_uai(path: str | os.PathLike[str]) -> PairwiseMRF:
     return PairwiseMRF(Schema.from_states(file.layout.states), file.layout.edges, theta)
 
 
-def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
-    """Read an evidence file in either of its two forms, plain or gzip.
-
-    Returns the state of each observed variable, both counted from 0. A file that is malformed,
-    contains a variable twice or has several samples is refused with a FileFormatError.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "model.uai.evid")
-    ...     _ = path.write_text("2 1 0 2 1")
-    ...     read_evidence(path)
-    {1: 0, 2: 1}
-    """
-    file = read_numbers(path, ("",))
-    begin, n = 0, file.integer(0, "the number of observed variables", 0, MAX_INDEX)
-    if len(file) != 1 + 2 * n and len(file) > 1 and n == 1:
-        begin, n = 1, file.integer(1, "the number of observed variables", 0, MAX_INDEX)
-    elif len(file) != 1 + 2 * n and n > 1 and _fills_with_samples(file, n):
-        raise FileFormatError(
-            f"'{file.path}' holds {n} evidence samples; split it into one file for each"
-        )
-    file.expect_end(begin + 1 + 2 * n)
-    if begin + 1 + 2 * n > len(file):
-        raise file.truncated(f"the {n} pairs of variable and state that it announces")
-    pairs = file.integers(begin + 1, 2 * n, "a variable or state", 0, MAX_INDEX).reshape(n, 2)
-    variables, states = pairs.T
-    if (states >= MAX_STATES).any():
-        k = int(np.argmax(states >= MAX_STATES))
-        raise file.error(begin + 2 + 2 * k, f"a state must be in 0..{MAX_STATES - 1}")
-    order = np.argsort(variables, kind="stable")
-    again = np.flatnonzero(np.diff(variables[order]) == 0)
-    if len(again):
-        k = int(order[again + 1].min())
-        raise file.error(begin + 1 + 2 * k, f"variable {variables[k]} is observed twice")
-    return dict(zip(variables.tolist(), states.tolist(), strict=True))
-
-
-def _fills_with_samples(file: NumberFile, samples: int) -> bool:
-    place = 1
-    for _ in range(min(samples, len(file))):
-        if place >= len(file) or not 0 <= file.values[place] <= len(file):
-            return False
-        place += 1 + 2 * int(file.values[place])
-    return place == len(file)
-
-
 def _read_factors(file: NumberFile, states: Integers) -> _Factors:
     place = 1 + len(states)
     m = file.integer(place, "the number of factors", 0, len(file))
@@ -250,12 +197,12 @@ def _refuse_unmentioned(file: NumberFile, states: Integers, factors: _Factors) -
     mentioned = np.zeros(len(states) + 1, bool)
     mentioned[factors.first] = mentioned[factors.second] = True
     unpaid = int(states[~mentioned[:-1]].sum())
-    if unpaid > _MAX_UNMENTIONED:
+    if unpaid > _Limit.unmentioned:
         i = int(np.argmin(mentioned[:-1]))
         raise file.error(
             1 + i,
             f"variable {i} and others that no factor mentions have {unpaid} states together, more "
-            f"than the {_MAX_UNMENTIONED} that are allowed for",
+            f"than the {_Limit.unmentioned} that are allowed for",
         )
 
 
@@ -284,7 +231,7 @@ def _log_of_decimal(token: bytes) -> float:
     value = float(mantissa)
     if value == 0:
         return -math.inf
-    if len(exponent.lstrip(b"+-0")) > _MAX_EXPONENT_DIGITS or math.isinf(value):
+    if len(exponent.lstrip(b"+-0")) > _Limit.exponent_digits or math.isinf(value):
         return -math.inf if exponent.startswith(b"-") else math.inf
     return math.log(value) + int(exponent or 0) * math.log(10)
 

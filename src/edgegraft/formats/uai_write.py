@@ -10,6 +10,17 @@ constants, together with the caller's, form one factor without variables:
 An entry that is still outside the range is written with its true decimal exponent, such as
 ``1e-400``. `read_uai` reads it exactly; other programs read zero.
 
+An evidence file lists the observed variables and their states. It has two forms: since 2011, a file
+contains one observation; before, it contained any number of observations, preceded by their number:
+
+    n  i_1 v_1 ... i_n v_n                      (new)
+    samples  n  i_1 v_1 ... i_n v_n   n ...     (old)
+
+Line ends have no meaning, so the forms are distinguished by the number of tokens: a file with
+exactly ``1 + 2 t`` tokens, where ``t`` is the first, is new; any other file that starts with 1 is
+old. A file with one sample cannot be both, since it has an odd number of tokens if new and an even
+number if old. An old file with several samples is refused.
+
 Answers are written with enough digits to be read back exactly:
 
     PR                        MAR                            MAP  (or MPE)
@@ -30,7 +41,8 @@ from edgegraft.core import Layout
 from edgegraft.core.atomic import replace_file
 from edgegraft.core.checks import check_theta
 from edgegraft.core.types import Floats
-from edgegraft.errors import ModelError
+from edgegraft.errors import FileFormatError, ModelError
+from edgegraft.formats.uai_numbers import MAX_INDEX, NumberFile, read_numbers
 from edgegraft.model import PairwiseMRF
 from edgegraft.table.schema import MAX_STATES
 
@@ -110,6 +122,46 @@ def model_to_uai(
 ) -> None:
     """Write a model as a UAI file, which holds neither names nor categories nor `edge_columns`."""
     write_uai(path, model.layout, model.theta)
+
+
+def read_evidence(path: str | os.PathLike[str]) -> dict[int, int]:
+    """Read an evidence file in either of its two forms, plain or gzip.
+
+    Returns the state of each observed variable, both counted from 0. A file that is malformed,
+    contains a variable twice or has several samples is refused with a FileFormatError.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.uai.evid")
+    ...     _ = path.write_text("2 1 0 2 1")
+    ...     read_evidence(path)
+    {1: 0, 2: 1}
+    """
+    file = read_numbers(path, ("",))
+    begin, n = 0, file.integer(0, "the number of observed variables", 0, MAX_INDEX)
+    if len(file) != 1 + 2 * n and len(file) > 1 and n == 1:
+        begin, n = 1, file.integer(1, "the number of observed variables", 0, MAX_INDEX)
+    elif len(file) != 1 + 2 * n and n > 1 and _fills_with_samples(file, n):
+        raise FileFormatError(
+            f"'{file.path}' holds {n} evidence samples; split it into one file for each"
+        )
+    file.expect_end(begin + 1 + 2 * n)
+    if begin + 1 + 2 * n > len(file):
+        raise file.truncated(f"the {n} pairs of variable and state that it announces")
+    pairs = file.integers(begin + 1, 2 * n, "a variable or state", 0, MAX_INDEX).reshape(n, 2)
+    variables, states = pairs.T
+    if (states >= MAX_STATES).any():
+        k = int(np.argmax(states >= MAX_STATES))
+        raise file.error(begin + 2 + 2 * k, f"a state must be in 0..{MAX_STATES - 1}")
+    order = np.argsort(variables, kind="stable")
+    again = np.flatnonzero(np.diff(variables[order]) == 0)
+    if len(again):
+        k = int(order[again + 1].min())
+        raise file.error(begin + 1 + 2 * k, f"variable {variables[k]} is observed twice")
+    return dict(zip(variables.tolist(), states.tolist(), strict=True))
 
 
 def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
@@ -195,3 +247,12 @@ def _decimal(log: float, value: float) -> str:
     # math.log(10) is off by 2e-16: removing all decades in one product makes an error that the
     # reader, which multiplies by the same constant, reverses.
     return f"{math.exp(log - exponent * math.log(10))!r}e{exponent}"
+
+
+def _fills_with_samples(file: NumberFile, samples: int) -> bool:
+    place = 1
+    for _ in range(min(samples, len(file))):
+        if place >= len(file) or not 0 <= file.values[place] <= len(file):
+            return False
+        place += 1 + 2 * int(file.values[place])
+    return place == len(file)

@@ -157,11 +157,11 @@ def _select(settings: Settings, n_variables: int, touching: int, patience: float
         return _exhaustive(n_variables)
     size = settings.reservoir_size
     capacity = None if size == "unlimited" else size or n_variables
-    max_tests = settings.test_limit or max(_MIN_TESTS, n_variables // 4)
+    max_tests = settings.max_tests or max(_MIN_TESTS, n_variables // 4)
     if settings.strategy == "first-hit" or (capacity == 1 and max_tests == 1):
         return SearchStrategy(BestChoice(1.0), 1, 1, 0.0, _HIT_BATCH, first_hit=True)
     rule = BestChoice(settings.selectivity, settings.max_touching or touching)
-    patience = 0.0 if settings.test_limit else patience
+    patience = 0.0 if settings.max_tests else patience
     return SearchStrategy(rule, capacity, max_tests, patience, max_tests)
 
 

@@ -16,9 +16,8 @@ import pyarrow as pa
 from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest.binning import RowSample
 from edgegraft.ingest.cells import numbers_of
-from edgegraft.ingest.code_buffer import BytesOrCodes, CodeBuffer, Codes
 from edgegraft.ingest.column_kinds import check_orders
-from edgegraft.ingest.columns import ClosedColumn, OpenColumn
+from edgegraft.ingest.columns import BytesOrCodes, ClosedColumn, CodeBuffer, Codes, OpenColumn
 from edgegraft.ingest.decide import decide, decide_sampled
 from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.options import ReadOptions

@@ -62,14 +62,10 @@ class ReadOptions(TableOptions):
     Those of users are declared in :class:`edgegraft.config.TableOptions`, the others here.
     """
 
-    max_states: int = setting(
-        MAX_STATES, "Categories above which a column is an error.", minimum=2, maximum=MAX_STATES
-    )
-    batch_rows: int = setting(65536, "Rows read at a time.", cells=False, minimum=1)
-    n_jobs: int = setting(1, "Threads; -1 for all cores.", cells=False)
-    sample_rows: int | None = setting(
-        None, "Rows in memory of the fit that is resumed; 0 if it had all.", cells=False
-    )
+    max_states: int = setting(MAX_STATES, minimum=2, maximum=MAX_STATES)
+    batch_rows: int = setting(65536, cells=False, minimum=1)
+    n_jobs: int = setting(1, cells=False)
+    sample_rows: int | None = setting(None, cells=False)
     on_rows: OnRows | None = field(default=None, metadata={"cells": False})  # gets reports
 
     @classmethod

@@ -38,8 +38,13 @@ from edgegraft.table import PackedTable, Schema
 from edgegraft.table.arrow import labels
 from edgegraft.table.blocks import SAMPLE_ROWS, Rows, RowStore
 
-_LARGE = 1 / 8  # of the machine's memory: larger files go through a store on disk unasked
-_USED = 1 / 2  # of the machine's memory, if no limit was given
+
+@dataclass(frozen=True)
+class MemoryRule:
+    """When rows go through a store on disk."""
+
+    large: float = 1 / 8  # of the machine's memory: larger files go through a store unasked
+    used: float = 1 / 2  # of the machine's memory, if no limit was given
 
 
 class Budget(NamedTuple):
@@ -187,9 +192,9 @@ def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
         return None
     if kind is TableKind.PATH:
         size = sum(path.stat().st_size for path in find_files(X) if path.exists())
-        if size <= _LARGE * memory:
+        if size <= MemoryRule.large * memory:
             return None
-    return int(_USED * memory)
+    return int(MemoryRule.used * memory)
 
 
 def read_labels(X: Any, name: str, options: ReadOptions | None = None) -> list[Any]:

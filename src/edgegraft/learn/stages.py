@@ -208,7 +208,7 @@ def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Setting
     A fit is several passes over them: it must not be made for a handful of edges. And what it
     leaves unfitted must stay below the noise of the gradients, or else it is taken for edges.
     """
-    tests = plan.test_limit or _TESTS_PER_VARIABLE * len(loss.schema)
+    tests = plan.max_tests or _TESTS_PER_VARIABLE * len(loss.schema)
     tol = min(settings.tol, _OF_NOISE / np.sqrt(loss.n_rows))
     return replace(settings, max_tests=tests, tol=float(tol))
 

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pickle import loads
-from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.counts import PairCounts
 from edgegraft.errors import ClusterError, DataError, MissingExtraError
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
@@ -33,23 +32,13 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_POLL = 1.0  # seconds between two looks at a cluster that does not answer
-_PROBES = 3
-_PROBE_PAIRS = 256
-_MIN_TESTS = 32
 
+_POLL = 1.0  # seconds between two looks at a cluster that does not answer
 _RESUME = (
     "What was learned until the last checkpoint is complete: make ClusterRows again from the same "
     "partitions on a running cluster, and pass them with the file of checkpoint= to "
     "edgegraft.learn.resume_discovery"
 )
-
-
-class Rates(NamedTuple):
-    """Measured costs of a cluster."""
-
-    round_trip: float  # seconds of a call without work
-    pair: float  # seconds of one more pair in a batch
 
 
 class ClusterRows(Rows):
@@ -138,30 +127,6 @@ class ClusterRows(Rows):
             ]
             return iter(self._results(asked))
 
-    def measure(self, random_state: int = 0) -> Rates:
-        """Return what a round trip and a pair cost now: the least of three measurements."""
-        n = len(self.schema)
-        if n < 2:
-            raise DataError("one column has no pairs to measure")
-        rng = np.random.default_rng(random_state)
-        first = rng.integers(0, n, _PROBE_PAIRS)
-        second = (first + rng.integers(1, n, _PROBE_PAIRS)) % n
-        edges, counts = np.column_stack((first, second)), PairCounts(self)
-        counts.pairs(edges)  # compiled code is loaded once
-        trip = _least(lambda: self.map(_count_rows))
-        batch = _least(lambda: counts.pairs(edges))
-        return Rates(trip, max(batch - trip, 1e-9) / _PROBE_PAIRS)
-
-    def advise_max_tests(self, rates: Rates | None = None, share: float = 0.1) -> int:
-        """Return a batch size that spends at most `share` of its time on the round trip.
-
-        For `max_tests=` of a run, which is part of its settings: runs of the same settings have
-        the same edges, on a cluster or not. It is advised once and not adapted later, because
-        batches whose size followed the clock would give other edges every time. Sizes are powers
-        of two, so that measurements that differ little advise the same.
-        """
-        return batch_size(rates or self.measure(), len(self.schema), share)
-
     def _results(self, futures: Sequence[Future], fetch: bool = True) -> list[Any]:
         """Wait for futures, and return their results unless they stay on the workers."""
         from distributed import wait
@@ -211,19 +176,6 @@ def _current_client() -> Client:
         ) from None
 
 
-def batch_size(rates: Rates, n_variables: int, share: float = 0.1) -> int:
-    """Return the pairs of a batch that spends at most `share` of its time on the round trip.
-
-    Never fewer than a search of so many variables tests by default, nor more than there are.
-
-    >>> [batch_size(Rates(seconds, 1e-5), 1000) for seconds in (0.0, 0.002, 0.05)]
-    [256, 2048, 65536]
-    """
-    wanted = max(rates.round_trip / (share * rates.pair), _MIN_TESTS, n_variables / 4)
-    n_pairs = max(1, n_variables * (n_variables - 1) // 2)
-    return int(min(2 ** np.ceil(np.log2(wanted)), n_pairs))
-
-
 def _ask(work: bytes, block: TableRows | None, *values: Any) -> Any:
     """Return what `work` gives of a partition; counts in as few bytes as hold them."""
     result = loads(work)(block, *values)
@@ -235,15 +187,6 @@ def _ask(work: bytes, block: TableRows | None, *values: Any) -> Any:
 
 def _count_rows(block: TableRows | None) -> int:
     return 0 if block is None else block.n_rows
-
-
-def _least(task: Callable[[], Any]) -> float:
-    taken = []
-    for _ in range(_PROBES):
-        started = perf_counter()
-        task()
-        taken.append(perf_counter() - started)
-    return min(taken)
 
 
 @contextmanager

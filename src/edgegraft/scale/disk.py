@@ -1,4 +1,4 @@
-"""Rows that do not fit in memory: read once to a store of bit planes, which is found again.
+"""Rows that do not fit in memory: read once to a store of codes, which is found again.
 
 A store's name is a hash of the files' paths, sizes, times of change and first bytes, and of every
 option that changes what is read. The folder is kept below a size: the stores that were not used for
@@ -42,13 +42,13 @@ from edgegraft.ingest.options import ReadOptions, read_size
 from edgegraft.ingest.rows import OpenRows
 from edgegraft.ingest.sources import Source
 from edgegraft.scale.memory import check_limit, share_out
-from edgegraft.scale.store import FORMAT, PlaneStore, StoreWriter, block_rows
+from edgegraft.scale.store import FORMAT, DiskStore, StoreWriter, block_rows
 from edgegraft.table import Schema
 from edgegraft.table.blocks import SAMPLE_ROWS, StoredRows
 
 #: Bytes that stores may take together on disk, by default.
 CACHE_SIZE = 32 << 30
-_SUFFIX = ".planes"
+_SUFFIX = ".rows"
 _LOOKED_AT = 4  # blocks whose rows decide what whole numbers of few values are
 _ABANDONED = 3600.0  # seconds without a write, after which nobody writes any more
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -65,7 +65,7 @@ def cache_folder() -> Path:
         base = Path.home() / "Library" / "Caches"
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "edgegraft" / "planes"
+    return base / "edgegraft" / "rows"
 
 
 def open_rows(
@@ -101,13 +101,13 @@ def open_store(
     folder: str | PathLike[str] | None = None,
     max_bytes: int | None = CACHE_SIZE,
     options: ReadOptions | None = None,
-) -> PlaneStore:
-    r"""Return the bit planes of a table that need not fit in memory.
+) -> DiskStore:
+    r"""Return the store of a table that need not fit in memory.
 
-    `X` is whatever :func:`edgegraft.ingest.pack` takes. Planes of files are kept in `folder`, by
+    `X` is whatever :func:`edgegraft.ingest.pack` takes. Stores of files are kept in `folder`, by
     default that of :func:`cache_folder`, and found again as long as the files are the same; all
-    stores of the folder take at most `max_bytes`. Planes of anything else go when the store is
-    closed. Also refused: a file that changes while it is read, planes beyond `max_bytes`, a full
+    stores of the folder take at most `max_bytes`. A store of anything else goes when the store is
+    closed. Also refused: a file that changes while it is read, rows beyond `max_bytes`, a full
     disk. Nothing is left behind.
     """
     options = options or ReadOptions()
@@ -127,7 +127,7 @@ def open_store(
                 writer = StoreWriter(file, block_rows(n_columns), max_bytes)
                 write_store(source, schema, options, findings, writer)
             _shrink(where, path, max_bytes)
-            found = PlaneStore(path, keep=files is not None)
+            found = DiskStore(path, keep=files is not None)
     for warning in Findings(**found.notes).warnings():
         warnings.warn(warning, stacklevel=2)
     if schema is None:
@@ -180,7 +180,7 @@ def write_store(
     writer.finish(schema, reading.n_rows, recodes, source=source.where, notes=notes)
 
 
-def _settle(store: PlaneStore, options: ReadOptions) -> None:
+def _settle(store: DiskStore, options: ReadOptions) -> None:
     """Decide what the whole numbers of few values are, by rows of some blocks."""
     chosen = np.unique(np.linspace(0, len(store.starts) - 2, _LOOKED_AT).astype(int))
     blocks = [partial(store.block, k) for k in chosen.tolist()]
@@ -213,12 +213,12 @@ def _plain(value: Any) -> Any:
     return [repr(item) for item in value] if isinstance(value, list | tuple) else repr(value)
 
 
-def _found(path: Path) -> PlaneStore | None:
+def _found(path: Path) -> DiskStore | None:
     """Return the store at a path if there is a whole one, and note that it was used."""
     if not path.exists():
         return None
     try:
-        store = PlaneStore(path)
+        store = DiskStore(path)
     except FileFormatError:
         path.unlink(missing_ok=True)
         return None
@@ -236,8 +236,8 @@ def _roomy(folder: Path) -> Iterator[None]:
         if error.errno not in _FULL:
             raise
         full = DiskFullError(
-            f"the disk of '{folder}' is full: bit planes take about a bit for every cell and "
-            "state; free some space, or name another folder (",
+            f"the disk of '{folder}' is full: the store of a table takes a byte for every "
+            "cell; free some space, or name another folder (",
             Argument("cache_dir"),
             ", or the environment variable EDGEGRAFT_CACHE). Nothing was left behind",
         )

@@ -2,9 +2,8 @@
 
 A store is a container (:mod:`edgegraft.core.container`) with one array per block of rows, under a
 checksum of its own that is verified when an open store first reads the block. A block holds its
-columns one after another, under provisional codes, as they came: as bit planes, which take an
-eighth of the space of codes for binary columns and are quick to unpack, or as 16-bit codes if
-there are more than 64 of them. The header, written last, has the schema and the final code of every
+columns one after another, under provisional codes, as they came: a byte each, or two if there are
+more than 255 of them. The header, written last, has the schema and the final code of every
 provisional one; a block is put under final codes when it is read. Nothing is mapped: memory is that
 of the blocks in use. Columns that had to be read twice stand in blocks of their own.
 """
@@ -14,38 +13,40 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core.container import ContainerFormat, ContainerReader, ContainerWriter
 from edgegraft.errors import Argument, MemoryBudgetError
-from edgegraft.kernels.counting.bitplanes import pack_codes, unpack_codes
+from edgegraft.ingest.columns import BYTE, BytesOrCodes, Codes, final_codes
 from edgegraft.kernels.counting.pairs import LANES
 from edgegraft.table.blocks import RowStore
-from edgegraft.table.packed import MAX_PLANES, Cells, PackedTable, empty_cells
+from edgegraft.table.packed import Cells, PackedTable, empty_cells
 from edgegraft.table.schema import MISSING, Schema
 
-CODES = -1  # the height of a column that is kept as codes, not planes
-SKIPPED = -1  # the place of a column that stands in a later part
+_SKIPPED = -1  # the place of a column that stands in a later part
 
-#: Cells of a block: codes of a byte each, and what is derived from them, are held per thread.
-BLOCK_CELLS = 1 << 24
-_UNIT = 64 * LANES  # rows of a whole vector of a plane
-_MAX_ROWS = 1 << 16
+
+@dataclass(frozen=True)
+class _Block:
+    """The size of a block."""
+
+    cells: int = 1 << 24  # 16 MB of codes, and what is derived from them, per thread
+    unit: int = 64 * LANES  # rows of a whole vector of a plane
+    rows: int = 1 << 16  # of tables of few columns
+
 
 FORMAT = ContainerFormat(
     "edgegraft-store",
-    1,
+    2,
     "store of rows",
     "delete it, and it is made again",
     "delete it, and it is made again",
     checksum="crc32",
 )
-
-Codes = NDArray[np.uint16]
 
 
 class StoreWriter:
@@ -59,20 +60,19 @@ class StoreWriter:
         self._max_bytes = max_bytes
         self._container = ContainerWriter(file, FORMAT)
         self._parts: list[list[str]] = []
-        self._heights: list[list[list[int]]] = []
+        self._widths: list[list[list[int]]] = []
         self._n_missing: dict[str, int] = {}
 
     def begin(self, names: Sequence[str]) -> None:
         """Begin the blocks of some columns, which all have the same rows."""
         self._parts.append(list(names))
-        self._heights.append([])
+        self._widths.append([])
         self._n_missing |= dict.fromkeys(names, 0)
 
-    def add(self, columns: Sequence[Codes]) -> None:
+    def add(self, columns: Sequence[BytesOrCodes]) -> None:
         """Append a block of the columns that were begun."""
-        chunks = [_chunk(codes) for codes in columns]
-        heights = self._heights[-1]
-        block = np.concatenate([chunk.reshape(-1).view(np.uint8) for chunk in chunks])
+        widths = self._widths[-1]
+        block = np.concatenate([codes.view(np.uint8) for codes in columns])
         if self._max_bytes is not None and self._container.nbytes + block.nbytes > self._max_bytes:
             raise MemoryBudgetError(
                 f"the rows of the table take more than the {self._max_bytes:,} bytes allowed for "
@@ -81,9 +81,10 @@ class StoreWriter:
                 "), or leave columns out",
             )
         for name, codes in zip(self._parts[-1], columns, strict=True):
-            self._n_missing[name] += int(np.count_nonzero(codes == MISSING))
-        self._container.add(f"{len(self._parts) - 1}.{len(heights)}", block)
-        heights.append([len(c) if c.dtype == np.uint64 else CODES for c in chunks])
+            missing = BYTE if codes.itemsize == 1 else MISSING
+            self._n_missing[name] += int(np.count_nonzero(codes == missing))
+        self._container.add(f"{len(self._parts) - 1}.{len(widths)}", block)
+        widths.append([codes.itemsize for codes in columns])
 
     def finish(
         self, schema: Schema, n_rows: int, recodes: dict[str, Codes], **content: Any
@@ -96,11 +97,11 @@ class StoreWriter:
         last = {name: p for p, part in enumerate(self._parts) for name in part}
         at = {name: place for place, name in enumerate(recodes)}
         places = [
-            [at[name] if last[name] == p else SKIPPED for name in part]
+            [at[name] if last[name] == p else _SKIPPED for name in part]
             for p, part in enumerate(self._parts)
         ]
-        for p, heights in enumerate(self._heights):
-            self._container.add(f"heights.{p}", np.array(heights, np.int16))
+        for p, widths in enumerate(self._widths):
+            self._container.add(f"widths.{p}", np.array(widths, np.uint8))
         n_missing = [self._n_missing[name] for name in recodes]
         self._container.add("n_missing", np.array(n_missing, np.int64))
         self._container.add("recode", np.concatenate(list(recodes.values())))
@@ -116,17 +117,7 @@ class StoreWriter:
         )
 
 
-def _chunk(codes: Codes) -> NDArray[Any]:
-    """Return planes, one per code, or the codes themselves if planes would be larger."""
-    largest = int((codes + np.uint16(1)).max()) - 1  # that of MISSING wraps to 0
-    if largest < MAX_PLANES:
-        planes = np.zeros((largest + 1, -(-len(codes) // 64)), np.uint64)
-        pack_codes(codes, planes)
-        return planes
-    return np.concatenate((codes, np.zeros(-len(codes) % 4, np.uint16)))  # to whole words
-
-
-class PlaneStore(RowStore):
+class DiskStore(RowStore):
     """A table on disk that is read block by block.
 
     Without `keep` the file is removed at once, or when it is closed if the system demands that; the
@@ -155,12 +146,12 @@ class PlaneStore(RowStore):
         self.n_rows, rows = field("n_rows", int), field("rows", int)
         self.n_missing = read("n_missing")
         self._parts = field("parts", lambda parts: [[int(i) for i in part] for part in parts])
-        self._heights = [read(f"heights.{p}").tolist() for p in range(len(self._parts))]
+        self._widths = [read(f"widths.{p}").tolist() for p in range(len(self._parts))]
         n_blocks = -(-self.n_rows // max(1, rows))
-        if rows < 1 or n_blocks < 1 or {len(heights) for heights in self._heights} != {n_blocks}:
+        if rows < 1 or n_blocks < 1 or {len(widths) for widths in self._widths} != {n_blocks}:
             raise self._file.damaged("its blocks are not those of its rows")
         self.starts = np.append(np.arange(0, self.n_rows, rows, dtype=np.int64), self.n_rows)
-        order = sorted(i for part in self._parts for i in part if i != SKIPPED)
+        order = sorted(i for part in self._parts for i in part if i != _SKIPPED)
         bounds = field("recode", lambda sizes: np.append(0, np.cumsum([int(n) for n in sizes])))
         recode = read("recode")
         whole = order == list(range(len(self.schema))) and bounds[-1] == len(recode)
@@ -171,8 +162,7 @@ class PlaneStore(RowStore):
             own = recode[bounds[i] : bounds[i + 1]]
             if ((own >= states) & (own != MISSING)).any():
                 raise self._file.damaged(f"column '{self.schema.names[i]}' has an unknown code")
-            # One more entry: a cell without a code is missing.
-            self._recode.append(np.append(np.where(own == MISSING, states, own), states))
+            self._recode.append(own)
 
     @property
     def nbytes(self) -> int:
@@ -195,7 +185,7 @@ class PlaneStore(RowStore):
 
     def __repr__(self) -> str:
         return (
-            f"PlaneStore({self.n_rows:,} rows x {self.n_variables:,} variables in "
+            f"DiskStore({self.n_rows:,} rows x {self.n_variables:,} variables in "
             f"{len(self.starts) - 1:,} blocks, {self.nbytes:,} bytes, '{self.path}')"
         )
 
@@ -210,22 +200,13 @@ class PlaneStore(RowStore):
     def _unpack(self, p: int, k: int, cells: Cells) -> None:
         """Write the columns of one array of the file to the rows of a block."""
         raw, at, n_rows = self._file.read(f"{p}.{k}"), 0, cells.shape[1]
-        n_words = -(-n_rows // 64)
-        for i, height in zip(self._parts[p], self._heights[p][k], strict=True):
-            size = 8 * (-(-n_rows // 4) if height == CODES else height * n_words)
-            if not 0 <= size <= len(raw) - at:
+        for i, width in zip(self._parts[p], self._widths[p][k], strict=True):
+            codes = raw[at : at + width * n_rows].view(np.uint8 if width == 1 else np.uint16)
+            at += width * n_rows
+            if len(codes) < n_rows:
                 raise self._file.damaged("a block does not fit its columns")
-            own = raw[at : at + size]
-            at += size
-            if i == SKIPPED:
-                continue
-            codes, out = self._recode[i].astype(cells.dtype), cells[i]
-            if height == CODES:
-                places = np.minimum(own.view(np.uint16)[:n_rows], len(codes) - 1)
-                out[:] = codes[places]
-            else:
-                planes = own.view(np.uint64).reshape(height, n_words)
-                unpack_codes(planes[: len(codes)], codes, codes[-1], out)
+            if i != _SKIPPED:
+                cells[i] = final_codes(codes, self._recode[i], self.schema[i].n_states)
 
 
 def block_rows(n_variables: int) -> int:
@@ -234,5 +215,5 @@ def block_rows(n_variables: int) -> int:
     >>> block_rows(100), block_rows(1000), block_rows(100_000)
     (65536, 16384, 512)
     """
-    wanted = BLOCK_CELLS // max(1, n_variables) // _UNIT * _UNIT
-    return int(min(_MAX_ROWS, max(_UNIT, wanted)))
+    wanted = _Block.cells // max(1, n_variables) // _Block.unit * _Block.unit
+    return int(min(_Block.rows, max(_Block.unit, wanted)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -34,13 +35,27 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 KEPT_BYTES = 1 << 28  # of blocks that stay in memory between passes
-_RUN = 256  # neighbouring rows drawn together, if that leaves enough draws
-_DRAWS = 64
-_MUCH_WORK = 1 << 20  # rows times cells of the largest pair, from which distinct rows are counted
-_ROWS_READ = 1 << 16  # at a time
+
+
+@dataclass(frozen=True)
+class _DrawRule:
+    """How random rows are drawn from a block: in runs of neighbours, which are read together."""
+
+    run: int = 256  # rows of a run, if that leaves enough draws
+    draws: int = 64  # at least: neighbouring rows may be alike
+
+
+@dataclass(frozen=True)
+class _DistinctRule:
+    """When distinct rows are counted."""
+
+    work: int = 1 << 20  # rows times cells of the largest pair: less is summed in a moment
+    rows: int = 1 << 16  # at a time: budget of memory
+    fewer: int = 4  # rows per possible row, from which there are far fewer distinct ones
+
+
 #: Rows of the largest sample that a search over rows on disk begins with.
 SAMPLE_ROWS = 1 << 19
-_LESS = 4  # rows per possible row from which there are far fewer distinct ones
 
 
 class Rows(ABC):
@@ -249,11 +264,15 @@ def distinct_rows(rows: Rows) -> Rows:
         return rows
     table, states = rows.table, rows.schema.n_states.tolist()
     possible, work = prod(states), rows.n_rows * prod(sorted(states)[-2:])
-    if possible * _LESS > rows.n_rows or work < _MUCH_WORK or table.n_missing.any():
+    if (
+        possible * _DistinctRule.fewer > rows.n_rows
+        or work < _DistinctRule.work
+        or table.n_missing.any()
+    ):
         return rows
     counts = np.zeros(possible, np.int64)
-    for first in range(0, rows.n_rows, _ROWS_READ):
-        part = table.cells[:, first : min(first + _ROWS_READ, rows.n_rows)]
+    for first in range(0, rows.n_rows, _DistinctRule.rows):
+        part = table.cells[:, first : min(first + _DistinctRule.rows, rows.n_rows)]
         counts += np.bincount(np.ravel_multi_index(tuple(part), states), minlength=possible)
     shown = np.flatnonzero(counts)
     cells = empty_cells(rows.schema, len(shown))
@@ -293,7 +312,7 @@ def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
     """Return about ``share * n`` of the rows ``0..n - 1``, in order, in runs of neighbours."""
     wanted = max(1, round(share * n))
     # Neighbouring rows may be alike: never so few runs that one of them matters much.
-    length = max(1, min(_RUN, wanted // _DRAWS))
+    length = max(1, min(_DrawRule.run, wanted // _DrawRule.draws))
     first = rng.permutation(-(-n // length))[: -(-wanted // length)]
     rows = (np.sort(first)[:, None] * length + np.arange(length)).ravel()
     return rows[rows < n].astype(np.int64)

@@ -1,22 +1,28 @@
-"""Categories as pictures: the table of an edge as a heat map, probabilities as bars."""
+"""Pictures of a model and of its search: the table of an edge, probabilities, the objective."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from edgegraft.core.types import Floats
-from edgegraft.errors import ModelError, listing
+from edgegraft.errors import DataError, ModelError, listing
 from edgegraft.model import NodeMarginals, PairwiseMRF
 from edgegraft.model.evidence import with_evidence
 from edgegraft.report.style import (
     INK,
+    LIMITS,
+    NEGATIVE,
     NEUTRAL,
     POSITIVE,
     axes_or_new,
+    heat_cell,
     heat_map,
+    largest_entry,
     literal,
     require_matplotlib,
     shown,
@@ -25,10 +31,17 @@ from edgegraft.report.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MAX_NUMBERS = 12  # rows and columns of a table with written numbers
-_MAX_NAMES = 40
-_MAX_BARS = 40  # drawn if no names are given
-_MAX_STATES = 10  # of one variable; further ones are drawn as one bar
+
+@dataclass(frozen=True)
+class _Room:
+    """How much fits in a picture of one screen at 8 points."""
+
+    names: int = 40  # along an axis
+    bars: int = 40  # if no variables are named
+    states: int = 10  # of one variable; further ones are one bar
+
+
+_ROOM = _Room()
 
 
 def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = None) -> Axes:
@@ -71,12 +84,14 @@ def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = Non
     table = model.zero_sum().edge_potential(first, second)
     rows, columns = table.shape
     ax = axes_or_new(ax, *np.clip((2.6 + 0.55 * columns, 1.6 + 0.42 * rows), 3.0, 12.0))
-    limit = max(float(np.abs(table[np.isfinite(table)]).max(initial=0.0)), 1e-12)
+    limit = max(largest_entry(table), 1e-12)
     label = "log-potential, zero-sum gauge"
     heat_map(ax, table, limit, label, aspect="auto", interpolation="nearest")
     _name_categories(ax, model, first, second)
-    if max(rows, columns) <= _MAX_NUMBERS:
-        _write_numbers(ax, table, limit)
+    if max(rows, columns) <= LIMITS.table:
+        for (row, column), value in np.ndenumerate(table):
+            cell, middle = heat_cell(float(value), limit), {"ha": "center", "va": "center"}
+            ax.text(column, row, cell.text, fontsize=8, color=cell.ink, **middle)
     return ax
 
 
@@ -154,7 +169,7 @@ def plot_marginals(
 def _name_categories(ax: Axes, model: PairwiseMRF, first: str, second: str) -> None:
     for axis, name in ((ax.yaxis, first), (ax.xaxis, second)):
         labels = [shown(label, 20) for label in model.schema[name].categories]
-        step = -(-len(labels) // _MAX_NAMES)
+        step = -(-len(labels) // _ROOM.names)
         axis.set_ticks(range(0, len(labels), step), labels[::step])
         axis.set_label_text(shown(name, 48), parse_math=False)
     tilted = max(len(shown(label, 20)) for label in model.schema[second].categories) > 5
@@ -163,20 +178,6 @@ def _name_categories(ax: Axes, model: PairwiseMRF, first: str, second: str) -> N
         for tick in ax.get_xticklabels():
             tick.set(rotation=35, ha="right", rotation_mode="anchor")
     literal(ax)
-
-
-def _write_numbers(ax: Axes, table: Floats, limit: float) -> None:
-    for (row, column), value in np.ndenumerate(table):
-        dark = not np.isfinite(value) or abs(value) > 0.65 * limit
-        ax.text(
-            column,
-            row,
-            f"{value:+.2f}" if np.isfinite(value) else "never",
-            ha="center",
-            va="center",
-            fontsize=8,
-            color="white" if dark else INK,
-        )
 
 
 class Bar(NamedTuple):
@@ -209,8 +210,8 @@ def _chosen(
     if prior is not None:
         change = [np.abs(answer.array(name) - prior.array(name)).sum() for name in order]
         order = [order[k] for k in np.argsort(-np.array(change), kind="stable")]
-    sizes = np.cumsum([min(len(answer.array(name)), _MAX_STATES) for name in order])
-    return order[: max(int((sizes <= _MAX_BARS).sum()), 1)]
+    sizes = np.cumsum([min(len(answer.array(name)), _ROOM.states) for name in order])
+    return order[: max(int((sizes <= _ROOM.bars).sum()), 1)]
 
 
 def _bars(answer: NodeMarginals, prior: NodeMarginals | None, name: str, given: bool) -> list[Bar]:
@@ -218,8 +219,8 @@ def _bars(answer: NodeMarginals, prior: NodeMarginals | None, name: str, given: 
     categories, now = answer.schema[name].categories, answer.array(name)
     before = now if prior is None else prior.array(name)
     kept = list(range(len(now)))
-    if len(now) > _MAX_STATES:
-        kept = np.sort(np.argsort(-now, kind="stable")[: _MAX_STATES - 1]).tolist()
+    if len(now) > _ROOM.states:
+        kept = np.sort(np.argsort(-now, kind="stable")[: _ROOM.states - 1]).tolist()
     rows = [(shown(categories[k], 24), float(now[k]), float(before[k])) for k in kept]
     if len(kept) < len(now):
         rest = np.delete(np.arange(len(now)), kept)
@@ -232,3 +233,88 @@ def _source(answer: NodeMarginals) -> str:
     if answer.engine.exact:
         return "exact"
     return f"{answer.engine.name}, {'converged' if answer.info.converged else 'NOT CONVERGED'}"
+
+
+def trace_chart(trace: Mapping[str, ArrayLike]) -> dict[str, Any]:
+    """Return the chart of a search: its objective, and its edges or its recall.
+
+    Two vertical axes, left and right, have lines over one horizontal axis.
+    """
+    columns = _check_trace(trace)
+
+    def line(title: str, name: str, colour: str, dashed: bool = False) -> dict[str, Any]:
+        return {"name": title, "values": columns[name], "colour": colour, "dashed": dashed}
+
+    left = [line("objective", "objective", POSITIVE)]
+    if "held_out" in columns:
+        left.append(line("held out", "held_out", NEGATIVE, dashed=True))
+    name, title = ("recall", "recall") if "recall" in columns else ("n_edges", "edges")
+    return {
+        "title": "seconds",
+        "x": columns["seconds"],
+        "left": {"title": "nats per row", "lines": left, "from_zero": False},
+        "right": {"title": title, "lines": [line(title, name, NEUTRAL)], "from_zero": True},
+    }
+
+
+def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
+    """Draw the trajectory of a search over time.
+
+    The left axis shows the objective and, if measured, the mean negative log-pseudolikelihood of
+    held-out rows; the right axis shows the recall if the truth is known, otherwise the number of
+    edges.
+
+    Parameters
+    ----------
+    trace : dict of columns
+        ``trace_`` of an estimator, ``SearchState.trace()``, or the columns of a ``Monitor``.
+    ax : Axes, optional
+        By default, those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The left axes.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> ax = plot_trace({"seconds": [0, 1], "objective": [2.0, 1.5], "n_edges": [0, 3]})
+    >>> [line.get_label() for line in ax.lines]
+    ['objective']
+    """
+    chart = trace_chart(trace)
+    ax = axes_or_new(ax, 6.4, 3.6)
+    right = ax.twinx()
+    for axes, side in ((ax, chart["left"]), (right, chart["right"])):
+        for line in side["lines"]:
+            style = {"linestyle": "--" if line["dashed"] else "-", "color": line["colour"]}
+            axes.plot(chart["x"], line["values"], marker=".", label=line["name"], **style)
+        axes.set_ylabel(side["title"], color=INK)
+        if side["from_zero"]:
+            axes.set_ylim(bottom=0)
+    ax.set_xlabel(chart["title"])
+    handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
+    right.legend(handles=handles, framealpha=0.8, edgecolor="none", fontsize=8, loc="best")
+    return ax
+
+
+def _check_trace(trace: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+    """Return the columns of a trace that can be drawn, as arrays of one length."""
+    wanted = ("seconds", "objective", "n_edges")
+    missing = [name for name in wanted if name not in trace]
+    if missing:
+        raise DataError(
+            f"the trace has no column '{missing[0]}': it has {', '.join(map(repr, trace))}; give "
+            "the result of `SearchState.trace()` or `Monitor.columns()`"
+        )
+    names = [name for name in (*wanted, "held_out", "recall") if name in trace]
+    columns = {name: np.asarray(trace[name], np.float64) for name in names}
+    length = columns["seconds"].shape
+    for name, values in columns.items():
+        if values.ndim != 1 or values.shape != length:
+            raise DataError(
+                f"column '{name}' of the trace has shape {values.shape}, but 'seconds' has {length}"
+            )
+    return columns
