@@ -154,12 +154,12 @@ class ExactEngine:
         potentials, messages, _ = _collect(check_theta(theta, state.layout), state.tree)
         n = state.layout.n_variables
         parts, at_once = [], max(_DRAWS_AT_ONCE // max(n, 1), 1)
-        for first in range(0, n_samples, at_once):
+        for first in range(0, max(n_samples, 1), at_once):
             columns = np.empty((n, min(at_once, n_samples - first)), np.int64)
             uniform = rng.random(columns.shape[::-1]).T  # row by row: parts change no draw
             junction_draws.draw(state.tree, potentials, messages, uniform, columns)
             parts.append(columns.T)
-        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _calibrate(theta: Floats, tree: buckets.JunctionTree) -> Marginals:
