@@ -105,7 +105,6 @@ def _paper(
         max_touching=1,
         hub_threshold="mean",
         priority="uniform",
-        full_queue=True,
         requeue=False,
         keep_zeros=True,
         growth_iterations=_TO_TOLERANCE,

@@ -29,10 +29,11 @@ from edgegraft.core import ActiveGraph
 from edgegraft.core.adjacency import PairMap
 from edgegraft.core.pairs import PairTables, all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats, Mask, Tree
-from edgegraft.grafting import CandidateStream, Reservoir
 from edgegraft.grafting.events import Columns, Event, StopReason, as_columns
 from edgegraft.grafting.policies import Policy
 from edgegraft.grafting.problem import Problem
+from edgegraft.grafting.reservoir import Reservoir
+from edgegraft.grafting.stream import CandidateStream
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
@@ -90,9 +91,9 @@ class SearchState:
 
         It has tested nothing. `fell_back`: the objective's fallback has taken over.
         """
-        settings, schema = problem.settings, problem.objective.schema
+        seed, schema = problem.settings.random_state, problem.objective.schema
         graph = ActiveGraph(schema.n_states, edges, problem.objective.layout().widths)
-        stream = CandidateStream(len(schema), full=settings.full_queue)
+        stream = CandidateStream(len(schema), seed)
         stream.remove(graph.layout.edges)
         if isinstance(start, np.ndarray) and start.shape != (graph.layout.n_parameters,):
             raise ValueError(
@@ -105,7 +106,7 @@ class SearchState:
             problem.solve(graph.layout, start, max_iter, objective=objective, quiet=quiet),
             stream,
             Reservoir(problem.policy.capacity),
-            np.random.default_rng(settings.random_state),
+            np.random.default_rng(seed),
             PairMap(),
         )
 
@@ -256,18 +257,15 @@ class SearchState:
         weights = self.penalty.edge_weights(edges, cells)
         return np.asarray((scores - self.penalty.penalty) * weights > self.policy.slack)
 
-    def offsets(self, scores: Floats) -> Floats:
+    def offsets(self, scores: Floats | float) -> Floats:
         """Return the violation offsets ``1 - s / penalty`` of scores."""
-        if self.penalty.penalty == 0:
-            return -scores
-        return np.asarray(1.0 - scores / self.penalty.penalty)
+        penalty = self.penalty.penalty
+        return np.asarray(1.0 - scores / penalty if penalty else -scores)
 
     def gave_up(self, edges: Edges) -> Mask:
         """Return which pairs are not to be activated again."""
-        if not self.returned:
-            return np.zeros(len(edges), bool)
-        ids = pair_ids(edges, self.graph.layout.n_variables).tolist()
-        return np.array([self.returned[id_] >= MAX_RETURNS for id_ in ids], bool)
+        often = [id_ for id_, times in self.returned.items() if times >= MAX_RETURNS]
+        return np.isin(pair_ids(edges, self.graph.layout.n_variables), often)
 
     def theta(self) -> Floats:
         """Return the parameters in the layout of the graph."""
