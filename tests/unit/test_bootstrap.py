@@ -17,7 +17,6 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.datasets import make_chain
 from edgegraft.learn import discover
 from edgegraft.learn.bootstrap import Draws, bootstrap
-from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
@@ -25,7 +24,7 @@ from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 
 N_ROWS = 800
-NOISE = NoisePenalty(2 / np.sqrt(N_ROWS), 1e-3)
+NOISE = Penalty(2 / np.sqrt(N_ROWS), 1e-3, group_weight="noise")
 
 
 def make_codes(states=3, n_rows=N_ROWS, seed=0, missing=0.0):

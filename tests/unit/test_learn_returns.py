@@ -66,7 +66,7 @@ def test_without_such_pairs_nothing_is_counted(counts):
 
 
 def test_returns_are_counted_by_pair():
-    state = SearchState.begin(Problem.of(make_loss(make_table()[0]), PENALTY, FEW))
+    state = SearchState.begin(Problem(make_loss(make_table()[0]), PENALTY, FEW))
     pairs = np.array([(0, 1), (2, 3), (0, 2)])
     state.returned.update({1: MAX_RETURNS - 1, 2 * 12 + 3: MAX_RETURNS})
     assert state.gave_up(pairs).tolist() == [False, True, False]

@@ -26,7 +26,6 @@ from edgegraft.inference import likelihood_engine
 from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Solution, Stopping, minimize
@@ -89,7 +88,10 @@ class Problem:
         `objective` is the fallback that has taken over. Unless `quiet`, a tolerance that is not
         reached is warned of.
         """
-        rule, stopping = self.policy.fit_penalty(self.penalty), Stopping(self.settings.tol, max_iter)
+        rule, stopping = (
+            self.policy.fit_penalty(self.penalty),
+            Stopping(self.settings.tol, max_iter),
+        )
         return minimize(objective or self.objective, rule, layout, start, stopping, quiet=quiet)
 
 
@@ -120,7 +122,7 @@ def penalty_of(plan: Plan, objective: Objective) -> Penalty:
     if ridge == "auto":
         ridge = ridge_of(_RIDGE_ROWS.search, objective.n_rows)
     weight, nodes = plan.group_weight, plan.penalize_nodes
-    return make_penalty(level, ridge, group_weight=weight, penalize_nodes=nodes)
+    return Penalty(level, ridge, group_weight=weight, penalize_nodes=nodes)
 
 
 def last_ridge(plan: Plan, objective: Objective) -> float:

@@ -24,8 +24,8 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, find_pairs
 from edgegraft.core.types import Edges, Mask, Tree
 from edgegraft.counts import PairCounts
-from edgegraft.grafting import steps
 from edgegraft.grafting.events import StopReason
+from edgegraft.grafting.loop import adopt
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.problem import ALL_PAIRS, ridge_of
 from edgegraft.grafting.state import SearchState
@@ -37,7 +37,7 @@ from edgegraft.learn.last_fits import refit
 from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.penalties import NoisePenalty, NoiseWeights
+from edgegraft.objective.noise import NoiseWeights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.rank.correlations import Correlations
@@ -65,7 +65,7 @@ class Confirmation(NamedTuple):
 
     def tree(self) -> Tree:
         """Return all of it in arrays, for :meth:`of_tree`."""
-        noise = self.rule.noise if isinstance(self.rule, NoisePenalty) else None
+        noise = self.rule.noise
         groups = None if self.tests.groups is None else self.tests.groups._asdict()
         return {
             "tests": self.tests._asdict() | {"groups": groups},
@@ -87,7 +87,7 @@ class Confirmation(NamedTuple):
             groups = GroupTests(**{name: values[at] for name, values in groups.items()})
         tests = EdgeTests(**{name: values[at] for name, values in named.items()}, groups=groups)
         rule = search.penalty
-        if tree["noise"] is not None and isinstance(rule, NoisePenalty):
+        if tree["noise"] is not None:
             rule = replace(rule, noise=NoiseWeights(**tree["noise"]))
         model = PairwiseMRF(search.objective.schema, **tree["model"])
         kept, copies = tree["kept"][at], Copies(tree["copies"])
@@ -215,7 +215,7 @@ class _Decisions:
         """Return the decisions; pairs that the search lacks become part of its graph."""
         search, solution, objective = self._search, self._solution, self._search.objective
         assert solution is not None
-        steps.adopt(search, np.array(list(self._verdicts), np.int64).reshape(-1, 2))
+        adopt(search, np.array(list(self._verdicts), np.int64).reshape(-1, 2))
         edges = search.graph.layout.edges
         each = Verdicts.of([self._verdicts.get(pair, UNTESTABLE) for pair in _pairs(edges)])
         kept = np.array([self._has(pair) for pair in _pairs(edges)], bool)

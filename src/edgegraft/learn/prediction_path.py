@@ -19,8 +19,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import make_penalty
-from edgegraft.objective.penalty import norms_of
+from edgegraft.objective.penalty import GroupWeight, Penalty, norms_of
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 
 
@@ -64,8 +63,8 @@ class Path:
         start: tuple[Layout, Floats] | None = None,
     ) -> None:
         self.loss, self.pairs, self._tol = loss, pairs, tol
-        weight = "sqrt" if loss.features is None else "noise"
-        self._rule = make_penalty(1.0, group_weight=weight).bound(loss)
+        weight: GroupWeight = "sqrt" if loss.features is None else "noise"
+        self._rule = Penalty(1.0, group_weight=weight).bound(loss)
         self._active: Mask = np.zeros(len(pairs), bool)
         theta, stopping = None, Stopping(tol)
         if start is not None:
