@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgegraft.counts import PairCounts
-from edgegraft.grafting import loop
+from edgegraft.grafting import candidates, loop
 from edgegraft.grafting.policies import choose_policy
 from edgegraft.learn import Problem, SearchState, Settings, certify, grow
 from edgegraft.objective.penalty import Penalty
@@ -76,7 +76,7 @@ def test_a_pair_within_the_slack_is_not_activated(state, policy, settings):
 
 def test_ranked_pairs_are_queued_once_each(table, state, policy):
     ranking = rank_pairs(PairCounts(table), np.random.default_rng(0))
-    loop._queue(state, ranking)
+    candidates.queue(state, ranking)
     significant = {tuple(edge) for edge in ranking.edges[ranking.significant].tolist()}
     assert state.n_significant == (len(significant) if policy.bulk else 0)
     first = state.stream.draw(state.n_significant)
@@ -99,7 +99,7 @@ def test_a_fit_waits_for_all_pairs_that_are_scored_together(policy):
 
 
 def test_an_activation_counts_and_stays_within_the_budget(state, policy):
-    loop._fill(state)
+    candidates.fill(state)
     assert len(state.reservoir)
     assert loop._activate(state)
     assert state.n_activations == 1

@@ -10,7 +10,7 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.grafting import loop
+from edgegraft.grafting import candidates
 from edgegraft.grafting.problem import chance_level, search_settings
 from edgegraft.learn import (
     Plan,
@@ -231,8 +231,8 @@ def test_triangles_are_looked_for_again_only_when_the_graph_has_grown(monkeypatc
     growth.stream.remove(growth.graph.layout.edges)
     looks = []
     monkeypatch.setattr(
-        loop, "closing_pairs", lambda *a: looks.append(a) or np.empty((0, 2), np.int64)
+        candidates, "closing_pairs", lambda *a: looks.append(a) or np.empty((0, 2), np.int64)
     )
     for _ in range(3):
-        loop._fill(growth)
+        candidates.fill(growth)
     assert len(looks) == 1

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from edgegraft.counts import PairCounts
-from edgegraft.grafting import loop
+from edgegraft.grafting import candidates
 from edgegraft.grafting.policies import choose_policy
 from edgegraft.learn import Problem, SearchState, Settings, grow, run_search
 from edgegraft.objective.penalty import Penalty
@@ -127,9 +127,9 @@ def test_hubs_are_boosted_only_where_the_data_do_not_rank():
     growth, _ = grow_logged(make_loss(table), max_edges=6)
     boosts = []
     growth.stream.boost = boosts.append
-    loop._boost_hubs(growth)
+    candidates.boost_hubs(growth)
     growth.ranked = True
-    loop._boost_hubs(growth)
+    candidates.boost_hubs(growth)
     assert len(boosts) == 1
 
 
@@ -195,7 +195,7 @@ def test_neighbours_of_neighbours_follow_the_ranked_pairs(table):
     tested = []
     judge = growth.judge
     growth.judge = lambda edges: tested.append(edges) or judge(edges)
-    loop._fill(growth)
+    candidates.fill(growth)
     assert sorted(map(tuple, tested[0][:2].tolist())) == [(0, 2), (1, 3)]
 
 
@@ -216,7 +216,7 @@ def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger, monkeypat
     assert set(whole) <= sure
     assert len(whole) > 0.8 * len(sure)  # some have no gradient yet
     assert len(first_of(relaxed=True, max_edges=3)) == 3
-    monkeypatch.setattr(loop, "_STEP", replace(loop._STEP, pairs=5))
+    monkeypatch.setattr(candidates, "_TEST", replace(candidates._TEST, pairs=5))
     assert first_of(relaxed=True) == whole
     monkeypatch.undo()
     assert len(first_of(relaxed=False)) < len(whole)

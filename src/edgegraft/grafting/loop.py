@@ -2,11 +2,9 @@
 
     boost hubs -> fill the reservoir -> activate -> fit -> drop zeros -> rescore -> again
 
-Algorithms 3 and 4 of Chaabene and Huang (2018), with candidates scored in batches. A refill
-happens when queue and unseen pairs are both exhausted and some frozen pair was last scored at older
-parameters; a step that ends with an empty reservoir has therefore tested every inactive pair. The
-same loop runs every search; :mod:`edgegraft.grafting.policies` has what differs. Budgets,
-observers and Ctrl-C are asked once per step.
+Algorithm 4 of Chaabene and Huang (2018). A step that ends with an empty reservoir has tested every
+inactive pair. The same loop runs every search; :mod:`edgegraft.grafting.policies` has what differs.
+Budgets, observers and Ctrl-C are asked once per step.
 """
 
 from __future__ import annotations
@@ -20,37 +18,31 @@ import numpy as np
 from edgegraft.config import Settings
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.threads import interruptible
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
+from edgegraft.grafting import candidates
 from edgegraft.grafting.events import Observer, StopReason
-from edgegraft.grafting.problem import Problem, chance_level
+from edgegraft.grafting.problem import Problem
 from edgegraft.grafting.reservoir import BestChoice
 from edgegraft.grafting.state import SearchState
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty, norms_of
-from edgegraft.rank import closing_pairs, find_hubs
 from edgegraft.rank.mean_fields import rank_pairs
-from edgegraft.rank.ranking import Ranking
 
 _SHOWN = 3  # pairs in a warning
 
 
 @dataclass(frozen=True)
-class _Step:
-    """Sizes of a step, and what counts as none."""
+class _Fit:
+    """Iterations of the fits that no policy sets, and what counts as no progress."""
 
-    pairs: int = 4096  # budget: pairs scored together at most, of two states each
-    cells: int = 1 << 20  # budget: of their tables, if columns have many states
     first_iterations: int = 20  # with many edges at once: scores must see what they explain
     last_iterations: int = 500  # budget: of a fit to the tolerance
-    few_hits: float = 0.1  # share of a batch: if less violates, larger batches cost less per pair
-    growth: float = 1.05  # of the graph between two looks at its triangles, which are of all wedges
     still: float = 1e-12  # of the objective: rounding; a fit that gains less has moved nothing
-    next_priority: float = -(2.0**40)  # below any other, and exact with whole numbers added
 
 
-_STEP = _Step()
+_FIT = _Fit()
 
 
 def grow(
@@ -108,7 +100,8 @@ def run_search(
     if state.settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
         # The fit of all pairs on a device is by pseudolikelihood, which counts a pair twice.
         rule = state.penalty if state.objective.terms == 2 else None
-        _queue(state, rank_pairs(counts, state.rng, penalty=rule))
+        rng = np.random.default_rng(state.settings.random_state)
+        candidates.queue(state, rank_pairs(counts, rng, penalty=rule))
     adopt(state, state.problem.rules.required)
     with interruptible() as interruption:
         stopped = _notify(state, observers, "start")
@@ -151,7 +144,7 @@ def adopt(state: SearchState, edges: Edges) -> None:
 
 def fit_fully(state: SearchState) -> None:
     """Fit to the tolerance; a fit that does not reach it warns. Edges at zero leave the graph."""
-    _fit(state, _STEP.last_iterations, quiet=False)
+    _fit(state, _FIT.last_iterations, quiet=False)
     _drop_zeros(state)
 
 
@@ -160,22 +153,22 @@ def _step(state: SearchState) -> StopReason | None:
     if state.full:
         return state.full
     if not (state.n_significant and _begin(state)):
-        _boost_hubs(state)
-        _fill(state)
+        candidates.boost_hubs(state)
+        candidates.fill(state)
         if not _activate(state) and (state.settled or not _look_again(state)):
             return state.full or state.spent or _conclude(state)
         _drop_zeros(state, moved=_fit(state))
     if len(state.reservoir):
         scores, violates = state.judge(state.reservoir.edges)
         state.reservoir.rescore(scores)
-        _freeze(state, *state.reservoir.take(np.flatnonzero(~violates)))
+        candidates.freeze(state, *state.reservoir.take(np.flatnonzero(~violates)))
     return None
 
 
 def _look_again(state: SearchState) -> bool:
     """Fit to the tolerance, since scores were those of a fit in a hurry; try to activate again."""
     fit_fully(state)
-    _fill(state)
+    candidates.fill(state)
     return _activate(state)
 
 
@@ -206,124 +199,16 @@ def _notify(state: SearchState, observers: Sequence[Observer], kind: str) -> boo
     return any(asked)
 
 
-def _queue(state: SearchState, ranking: Ranking) -> None:
-    """Queue ranked pairs that are not active, in bulk the significant ones first.
-
-    A ranking conditions on all variables at once, so pairs that touch can all be significant.
-    """
-    open_ = state.problem.rules.allows(ranking.edges) & ~state.graph.contains(ranking.edges)
-    ranking = ranking.of(open_)
-    if state.policy.bulk:
-        ranking = ranking.of(np.argsort(~ranking.significant, kind="stable"))
-        state.n_significant = int(ranking.significant.sum())
-    state.ranked = True
-    state.stream.prioritise(ranking.edges, ranking.priorities())
-
-
 def _begin(state: SearchState) -> bool:
-    """Activate the significant pairs; return whether there are any.
-
-    Pairs that matter only together do not violate optimality alone, so they need not. A threshold
-    above the level of chance was asked for: it holds for each of them.
-    """
-    edges = state.stream.draw(state.n_significant)
-    state.n_significant = 0
-    most, judged = _largest_batch(state), [np.zeros(0, bool)]
-    judged += [state.judge(edges[k : k + most]).violates for k in range(0, len(edges), most)]
-    if state.penalty.penalty > chance_level(state.objective):
-        violates = np.concatenate(judged)
-        _freeze(state, edges[~violates], state.penalty.penalty)
-        edges = edges[violates]
-    later = edges[len(edges[: state.room]) :]
-    state.stream.restore(later, np.arange(len(later)) + _STEP.next_priority)
-    if not len(edges):
+    """Activate the significant pairs; return whether there are any."""
+    chosen = candidates.significant(state)
+    if not len(chosen):
         return False
-    state.graph.add(edges[: state.room])
+    state.graph.add(chosen)
     state.n_activations += 1
     state.filled = True
-    _fit(state, _STEP.first_iterations)
+    _fit(state, _FIT.first_iterations)
     return True
-
-
-def _boost_hubs(state: SearchState) -> None:
-    """Bring the untested edges of hubs forward."""
-    threshold = state.settings.hub_threshold
-    if threshold == "auto":
-        threshold = None if state.ranked else "mean"
-    if threshold is not None and len(state.graph):
-        state.stream.boost(find_hubs(state.graph.degree, threshold))
-
-
-def _fill(state: SearchState) -> None:
-    """Test candidates until enough were, and keep the violating ones in the reservoir.
-
-    Before the first activation the reservoir is filled to its capacity.
-    """
-    policy, stream = state.policy, state.stream
-    _close_triangles(state)
-    all_scored, largest = state.objective.scores_all, _largest_batch(state)
-    tests, batch = 0, largest if all_scored and not policy.first_hit else policy.batch
-    while not state.spent:
-        n_waiting, n_edges = len(state.reservoir), len(state.graph)
-        if not state.filled:
-            if state.reservoir.full:
-                break
-        elif policy.enough(tests, n_waiting, n_edges, all_scored=all_scored):
-            break
-        edges = stream.draw(min(batch, largest))
-        if len(edges):
-            edges = edges[state.problem.rules.allows(edges)]
-            tests += len(edges)
-            if _test(state, edges) < _STEP.few_hits * len(edges) and not policy.first_hit:
-                batch *= 2  # if little violates, large batches cost a fraction per pair
-        elif state.n_fresh < stream.n_frozen:
-            stream.refill()
-            state.n_fresh = 0
-        else:
-            break
-    state.filled = True
-
-
-def _largest_batch(state: SearchState) -> int:
-    return max(_STEP.pairs, int(_STEP.cells // state.graph.layout.widths.max() ** 2))
-
-
-def _close_triangles(state: SearchState) -> None:
-    """Once the ranked pairs are tested, put neighbours of neighbours before strangers."""
-    stream, layout = state.stream, state.graph.layout
-    due = len(state.graph) > _STEP.growth * state.n_closed  # all wedges are looked through
-    if state.ranked and due and stream.n_unseen and not stream.n_prioritised:
-        state.n_closed = len(state.graph)
-        pairs = closing_pairs(layout.edges, layout.n_variables)
-        pairs = pairs[state.problem.rules.allows(pairs)]
-        stream.prioritise(pairs, np.linspace(-1.0, 0.0, len(pairs), endpoint=False))
-
-
-def _test(state: SearchState, edges: Edges) -> int:
-    """Score a batch: what violates goes to the reservoir, the rest freezes; return how many do."""
-    if not len(edges):
-        return 0
-    scores, violates = state.judge(edges)
-    if state.policy.first_hit and violates.any():
-        # What follows the first hit counts as not yet drawn: it comes next, in the same order.
-        hit = int(np.argmax(violates)) + 1
-        state.stream.restore(edges[hit:], _STEP.next_priority + np.arange(len(edges) - hit))
-        edges, scores, violates = edges[:hit], scores[:hit], violates[:hit]
-    _freeze(state, edges[~violates], scores[~violates])
-    out = state.reservoir.offer(edges[violates], scores[violates])
-    # What violates but found no room: frozen, as in the paper, it is seen again when all other
-    # pairs have been tested, which for many variables is never; queued by its offset, it is among
-    # the next to be drawn.
-    if state.settings.requeue:
-        state.stream.restore(out.edges, state.offsets(out.scores))
-    else:
-        _freeze(state, *out)
-    return int(violates.sum())
-
-
-def _freeze(state: SearchState, edges: Edges, scores: Floats | float) -> None:
-    state.stream.freeze(edges, state.offsets(scores))
-    state.n_fresh += len(edges)
 
 
 def _activate(state: SearchState) -> bool:
@@ -345,7 +230,7 @@ def _fit(state: SearchState, max_iter: int | None = None, *, quiet: bool = True)
     n_iter = max_iter or state.policy.iterations
     state.solution = state.problem.solve(layout, state.solution, n_iter, quiet=quiet)
     state.n_fresh = 0
-    return bool(before - state.solution.info.objective > _STEP.still * max(1.0, abs(before)))
+    return bool(before - state.solution.info.objective > _FIT.still * max(1.0, abs(before)))
 
 
 def _drop_zeros(state: SearchState, *, moved: bool = True) -> None:
@@ -362,7 +247,7 @@ def _drop_zeros(state: SearchState, *, moved: bool = True) -> None:
         state.graph.remove(gone)
         if not moved:
             state.returned.update(pair_ids(gone, layout.n_variables).tolist())
-        _freeze(state, gone, state.penalty.score(state.solution.gradient, layout)[zero])
+        candidates.freeze(state, gone, state.penalty.score(state.solution.gradient, layout)[zero])
 
 
 def _given_up(state: SearchState) -> Edges:

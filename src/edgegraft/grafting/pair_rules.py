@@ -45,7 +45,7 @@ class _Among(NamedTuple):
 
     def has(self, pairs: Edges) -> Mask:
         i, j = pairs.T
-        return (self.first[i] & self.second[j]) | (self.first[j] & self.second[i])
+        return np.asarray((self.first[i] & self.second[j]) | (self.first[j] & self.second[i]))
 
 
 @dataclass(frozen=True, eq=False)
