@@ -52,19 +52,6 @@ class Influence:
             out += end.given.by_row(scores)
         return out
 
-    @property
-    def scores(self) -> Floats:
-        """Effective scores: what each row adds to the information times the estimate."""
-        return self.along(self.information)
-
-    def covariance(self) -> Floats:
-        """Return the covariance of the estimate."""
-        return variance_of_sums(self.rows, self.along(np.eye(len(self.estimate))))
-
-    def replicate(self, weights: Floats) -> Floats:
-        """Return the sums of the scores under other row weights, one row of them each."""
-        return np.asarray(weights @ self.scores)
-
 
 def variance_of_sums(rows: ConditionalRows, values: Floats) -> Floats:
     """Return the variance of sums of values of rows, over rows or clusters."""
