@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.out_of_memory import CHUNK, THREADS, write_rows
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
-from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, discover, resume_discovery
+from edgegraft.scale.disk import open_store
 from edgegraft.table.blocks import StoredRows
 
 ROWS = 500_000
@@ -60,7 +60,7 @@ def killed(where: Path) -> Row:
 
 def learn(folder: str, checkpoint: str) -> dict[str, Any]:
     """Learn from the rows, resuming from the checkpoint if it exists."""
-    plan = Plan(checkpoint_every=1, n_jobs=THREADS)
+    plan = Plan(n_jobs=THREADS)
     with open_store(f"{folder}/rows", folder=f"{folder}/planes") as store:
         rows = StoredRows(store, n_jobs=THREADS)
         sample = store.n_rows // 16

@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from benchmarks.processes import answer, start
 from benchmarks.rows import Row
 from edgegraft.datasets import make_scale_free
-from edgegraft.ingest.cache import open_store
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.scale.disk import open_store
 
 THREADS = 2
 ROWS, COLUMNS, CHUNK = 50_000_000, 100, 250_000
@@ -40,7 +40,7 @@ def run(scale: float = 1.0) -> list[Row]:
     try:
         n_rows = max(4 * CHUNK, int(ROWS * scale) // CHUNK * CHUNK)
         write_rows(folder / "rows", n_rows)
-        return [bit_planes(folder, n_rows), *learned(folder, n_rows)]
+        return [stored(folder, n_rows), *learned(folder, n_rows)]
     finally:
         if given is None:
             shutil.rmtree(folder)
@@ -59,8 +59,8 @@ def write_rows(folder: Path, n_rows: int) -> None:
             part.rename(path)
 
 
-def bit_planes(folder: Path, n_rows: int) -> Row:
-    """Compare building bit planes with reading the same columns."""
+def stored(folder: Path, n_rows: int) -> Row:
+    """Compare writing a store with reading the same columns."""
     files = sorted((folder / "rows").glob("*.parquet"))[: n_rows // CHUNK]
 
     def read() -> None:
@@ -70,8 +70,8 @@ def bit_planes(folder: Path, n_rows: int) -> Row:
                     pass
 
     def build() -> None:
-        shutil.rmtree(folder / "planes", ignore_errors=True)
-        open_store(folder / "rows", folder=folder / "planes", options=ReadOptions()).close()
+        shutil.rmtree(folder / "store", ignore_errors=True)
+        open_store(folder / "rows", folder=folder / "store", options=ReadOptions()).close()
 
     read()  # fills the page cache for both
     seconds = []
@@ -80,7 +80,7 @@ def bit_planes(folder: Path, n_rows: int) -> Row:
         work()
         seconds.append(perf_counter() - started)
     return Row(
-        f"bit planes of {n_rows:,} rows x {COLUMNS} columns, one thread",
+        f"a store of {n_rows:,} rows x {COLUMNS} columns, one thread",
         n_rows / seconds[0],
         "reading the Parquet columns alone",
         n_rows / seconds[1],
@@ -113,11 +113,14 @@ def learned(folder: Path, n_rows: int) -> list[Row]:
 
 def learn(folder: str) -> dict[str, Any]:
     """Learn in this process."""
-    from edgegraft import GraftedMRF
+    from edgegraft import GraftedMRF, ReadingOptions
 
     started = perf_counter()
     network = GraftedMRF(
-        max_memory=LIMIT, cache_dir=f"{folder}/planes", n_jobs=THREADS, random_state=0
+        max_memory=LIMIT,
+        reading=ReadingOptions(cache_dir=f"{folder}/planes"),
+        n_jobs=THREADS,
+        random_state=0,
     ).fit(f"{folder}/rows")
     seconds = perf_counter() - started
     true = make_scale_free(COLUMNS, n_states=5, n_rows=100, random_state=0).edges

@@ -29,7 +29,6 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.rows import Row
 from edgegraft.core.pairs import all_pairs
 from edgegraft.datasets import make_scale_free
-from edgegraft.grafting.journal import Journal
 from edgegraft.learn import fit_for_prediction
 from edgegraft.learn.prediction import Prediction
 from edgegraft.learn.prediction_path import Path, choose_strengths
@@ -120,8 +119,8 @@ def fit(train: Codes) -> Prediction:
 def limit(train: Codes, test: Codes) -> float:
     """Return the test loss of the best joint fit to all pairs, its strengths chosen by that."""
     loss, held = (Pseudolikelihood(rows_of(codes, 2)) for codes in (train, test))
-    path = Path(loss, all_pairs(train.shape[1]), 1e-4, Journal(), "limit")
-    return -choose_strengths([(path, held)], lambda: False, Journal())[0].score
+    path = Path(loss, all_pairs(train.shape[1]), 1e-4)
+    return -choose_strengths([(path, held)], lambda: False)[0].score
 
 
 def regress(train: Codes, test: Codes, columns: NDArray[np.intp]) -> tuple[float, float]:

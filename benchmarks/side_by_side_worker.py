@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import resource
 import shutil
 import sys
@@ -203,7 +204,8 @@ def out_of_memory(folder: Path, scale: float) -> Work:
 
     def work() -> None:
         shutil.rmtree(cache, ignore_errors=True)
-        network = edgegraft.GraftedMRF(random_state=0, n_jobs=1, max_memory=LIMIT, cache_dir=cache)
+        os.environ["EDGEGRAFT_CACHE"] = str(cache)
+        network = edgegraft.GraftedMRF(random_state=0, n_jobs=1, max_memory=LIMIT)
         network.fit(folder / "rows.parquet")
 
     return work

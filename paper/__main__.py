@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.console import say, working
+from edgegraft.cli.console import say
+from edgegraft.cli.files import working
 from edgegraft.cli.options import Quiet
 
 if TYPE_CHECKING:

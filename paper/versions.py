@@ -41,7 +41,6 @@ _TESTS = 10  # n / 10 tests between two activations: "much smaller than n"
 _TOL = 1e-3
 _MESSAGE_TOL = 1e-4
 _TO_TOLERANCE = 100  # iterations after an activation, enough to reach the tolerance in practice
-_NEVER = 1 << 40
 
 
 class Learner(NamedTuple):
@@ -111,7 +110,6 @@ def _paper(
         keep_zeros=True,
         growth_iterations=_TO_TOLERANCE,
         tol=_TOL,
-        checkpoint_every=_NEVER,  # these runs are never resumed
     )
     return Learner(Likelihood(counts, engine), rule, settings, counts)
 

@@ -22,7 +22,7 @@ import numpy as np
 from numba.core import event
 
 import edgegraft
-from edgegraft import GraftedMRF
+from edgegraft import GraftedMRF, GraftingSettings
 from edgegraft.kernels import compiler
 
 N_ROWS, N_COLUMNS = 500, 12
@@ -70,8 +70,8 @@ def fits() -> None:
     assert len(estimator.sample(10, random_state=0)) == 10
     weights = np.random.default_rng(0).random(N_ROWS)
     GraftedMRF(random_state=0).fit(codes, sample_weight=weights)
-    GraftedMRF(penalty=0.02, random_state=0).fit(codes)
-    GraftedMRF(objective="likelihood", random_state=0).fit(codes)
+    GraftedMRF(search=GraftingSettings(penalty=0.02), random_state=0).fit(codes)
+    GraftedMRF(search=GraftingSettings(objective="likelihood"), random_state=0).fit(codes)
     GraftedMRF(aim="prediction", random_state=0).fit(codes)
     GraftedMRF(random_state=0).fit(survey(2, columns=MANY_COLUMNS))
     GraftedMRF(random_state=0).fit(survey(2, columns=MANY_COLUMNS, rows=MANY_ROWS))

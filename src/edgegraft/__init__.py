@@ -28,13 +28,14 @@ if TYPE_CHECKING:  # for editors and type checkers; `__getattr__` does the same 
         study,
         table,
     )
-    from edgegraft.contrib.dask.cluster import ClusterRows
+    from edgegraft.config import GraftingSettings, ReadingOptions
     from edgegraft.counts import PairCounts
     from edgegraft.estimators import GraftedMRF
     from edgegraft.ingest import pack
     from edgegraft.learn import refit_by_likelihood
     from edgegraft.model import PairwiseMRF, load, read_details
     from edgegraft.optimize import fit_parameters
+    from edgegraft.scale.cluster import ClusterRows
     from edgegraft.study import compare, plan, read_network
     from edgegraft.table import PackedTable, Schema, Variable
 
@@ -43,9 +44,11 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "ClusterRows",
     "GraftedMRF",
+    "GraftingSettings",
     "PackedTable",
     "PairCounts",
     "PairwiseMRF",
+    "ReadingOptions",
     "Schema",
     "Variable",
     "__version__",
@@ -77,11 +80,13 @@ __all__ = [
 ]
 
 _HOME = {
-    "ClusterRows": "contrib.dask.cluster",
+    "ClusterRows": "scale.cluster",
     "GraftedMRF": "estimators",
+    "GraftingSettings": "config",
     "PackedTable": "table",
     "PairCounts": "counts",
     "PairwiseMRF": "model",
+    "ReadingOptions": "config",
     "Schema": "table",
     "Variable": "table",
     "compare": "study",

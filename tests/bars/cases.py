@@ -9,7 +9,7 @@ from benchmarks import kinds_data
 from benchmarks.hard import cases as hard_cases
 
 import edgegraft
-from edgegraft import datasets
+from edgegraft import GraftingSettings, datasets
 from tests.bars.draws import (
     chain,
     copying,
@@ -33,17 +33,17 @@ from tests.bars.measures import NETWORKS, Bar, Case, pairs
 #: Bytes reserved for the library plus those of the sampled cells: with this limit the smallest
 #: sample of a fit (10,000 rows of 8 columns) just fits, and 30,000 rows do not.
 TIGHT = (1000 << 20) + 2 * 24 * 8 * 10_000
-PAPER = {
-    "relaxed": False,
-    "group_weight": "sqrt",
-    "penalty": 0.01,
-    "ridge": 0.001,
-    "selectivity": 0.5,
-    "hub_threshold": "mean",
-    "priority": "uniform",
-    "reservoir_size": 40,
-    "max_tests": 60,
-}
+PAPER = GraftingSettings(
+    relaxed=False,
+    group_weight="sqrt",
+    penalty=0.01,
+    ridge=0.001,
+    selectivity=0.5,
+    hub_threshold="mean",
+    priority="uniform",
+    reservoir_size=40,
+    max_tests=60,
+)
 NOMINAL = {"kinds": "nominal"}
 THREE = scale_free(25, 3, 4000, node_scale=0.5)
 SMALL = scale_free(12, 3, 2000, node_scale=0.5)
@@ -143,25 +143,25 @@ CASES = (
          options={"max_memory": TIGHT}),
     # Settings
     Case("first-hit", THREE, Bar(f1=0.77, false=1), "f1 1 0.805 0.821; false 0", seed=1,
-         options={"strategy": "first-hit"}),
+         options={"search": GraftingSettings(strategy="first-hit")}),
     Case("exhaustive", THREE, Bar(f1=0.77, false=1), "f1 1 0.805 0.835; false 0", seed=1,
-         options={"strategy": "exhaustive"}),
+         options={"search": GraftingSettings(strategy="exhaustive")}),
     Case("priority uniform", THREE, Bar(f1=0.77, false=1), "f1 1 0.821 0.805; false 0", seed=2,
-         options={"priority": "uniform"}),
+         options={"search": GraftingSettings(priority="uniform")}),
     Case("penalised", THREE, Bar(f1=0.79, false=1), "f1 1 0.821 0.835; false 0", seed=1,
-         options={"relaxed": False}),
+         options={"search": GraftingSettings(relaxed=False)}),
     Case("the paper's settings", THREE, Bar(f1=0.6, false=1), "f1 0.966 0.74 0.667; false 0",
-         seed=2, options=PAPER),
+         seed=2, options={"search": PAPER}),
     Case("prediction", with_test(scale_free(12, 3, 2800, node_scale=0.5), 800),
          Bar(f1=0.82, false=1, gain=1.7, over_tree=0.08),
          "f1 0.974 0.857 0.889; false 0; gain 3.36 1.8 1.87; over_tree 0.538 0.144 0.236", seed=1,
          options={"aim": "prediction"}),
     Case("likelihood", SMALL, Bar(f1=0.88, false=1, shares=0.04),
          "f1 0.974 0.947 0.919; false 0; shares 0.029 0.0286 0.0198", seed=2,
-         options={"objective": "likelihood"}),
+         options={"search": GraftingSettings(objective="likelihood")}),
     Case("likelihood by propagation", SMALL, Bar(f1=0.88, false=1, shares=0.45),
          "f1 0.974 0.974 0.947; false 0; shares 0.122 0.402 0.142", seed=1,
-         options={"objective": "likelihood", "inference": "bp"}),
+         options={"search": GraftingSettings(objective="likelihood", inference="bp")}),
 )
 # fmt: on
 

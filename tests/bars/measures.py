@@ -114,7 +114,8 @@ class Case:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             schema = table.truth.schema if table.truth else None
-            options = {"random_state": seed, "schema": schema, "cache_dir": folder / "cache"}
+            reading = edgegraft.ReadingOptions(cache_dir=folder / "cache")
+            options = {"random_state": seed, "schema": schema, "reading": reading}
             model = edgegraft.GraftedMRF(**options, **self.options)
             fitted = model.fit(table.X, sample_weight=table.weights)
             return {name: MEASURES[name](self, fitted, table) for name in self.bar.asked()}

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from tests.cli.running import separately
+from edgegraft.cli.learn_commands import SETTINGS
+from tests.cli.running import edgegraft, separately
 
 HEAVY = ("numba", "pyarrow", "sklearn", "scipy", "matplotlib", "pandas")
 
@@ -31,6 +32,28 @@ def test_every_command_ends_its_help_with_an_example(inside, commands):
         assert last, name
         assert f"{last[1]} ".startswith(f"edgegraft {name} "), name
         assert len(last[1]) < 100, name
+
+
+def test_the_help_of_every_command_fits_on_a_screen(commands, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in commands:
+        lines = edgegraft(name, "--help").stdout.splitlines()
+        assert len(lines) <= 40, name
+        assert max(map(len, lines)) <= 80, name
+
+
+def test_all_options_are_in_the_long_help(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    short, all_options = (edgegraft("learn", option).stdout for option in ("--help", "--help-all"))
+    names = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", short, re.MULTILINE))
+    assert {"--drop", "--weights", "--fdr", "--rule", "--max-time", "--help-all"} <= names
+    assert not names & {"--penalty", "--bins", "--strategy", "--seed"}
+    for declared in SETTINGS:
+        assert declared.flag.split()[0].partition("/")[0] in all_options
+    assert "[default: best-choice]" in " ".join(all_options.split())
+    assert "Ctrl-C" in all_options
+    required = " ".join(edgegraft("compare", "--help").stdout.split())
+    assert "--by The column that names the group of a row. [required]" in required
 
 
 @pytest.mark.parametrize("command", ["--help", "info"])

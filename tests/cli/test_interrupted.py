@@ -42,7 +42,7 @@ def test_while_pairs_are_ranked(inside, survey, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []  # not even the request of the checkpoint
 
 
-@pytest.mark.parametrize("place", ["confirm", "last_model"])
+@pytest.mark.parametrize("place", ["decide", "last_fit"])
 def test_after_the_search(inside, survey, tmp_path, monkeypatch, place):
     """The first Ctrl-C in the tests or the last fit lets them end: they are soon over."""
     import edgegraft.learn.discovery as discovery
@@ -72,7 +72,7 @@ def test_in_the_bootstrap(inside, survey, tmp_path, monkeypatch):
 
 
 def test_in_the_report(inside, survey, tmp_path, monkeypatch):
-    pytest.importorskip("networkx")
+    pytest.importorskip("jinja2")
     monkeypatch.setattr("edgegraft.report.write_report", interrupt)
     path, page = tmp_path / "m.edgegraft", tmp_path / "m.html"
     done = inside("learn", survey, "-o", path, "--report", page, "--json", *LEARN)

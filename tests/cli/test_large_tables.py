@@ -13,8 +13,9 @@ from rich.console import Console
 import edgegraft as eg
 from edgegraft.cli.progress import Progress
 from edgegraft.datasets import make_chain
-from edgegraft.ingest.memory import needed_for_all, read_size
+from edgegraft.ingest.options import read_size
 from edgegraft.ingest.sources import RowsRead
+from edgegraft.scale.disk import needed_for_all
 from tests.cli.running import refused
 
 N_ROWS = 30_000
@@ -71,7 +72,7 @@ def test_a_folder_and_a_pattern_are_one_table(inside, folder, cache, tmp_path):
 
 
 def test_rows_that_do_not_fit_are_learned_from_on_disk(inside, folder, cache, tmp_path):
-    pytest.importorskip("networkx")
+    pytest.importorskip("jinja2")
     path, page, here = tmp_path / "m", tmp_path / "m.html", tmp_path / "here"
     learn = ("learn", folder, "-o", path, *TIGHT, "--cache-dir", here, "--weights", "w")
     done = inside(*learn, "--report", page)
@@ -89,7 +90,7 @@ def test_rows_that_do_not_fit_are_learned_from_on_disk(inside, folder, cache, tm
 
 
 def test_planes_are_found_again(inside, folder, cache, tmp_path, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
     passes = []
 
     def told(self, read):
@@ -112,7 +113,8 @@ def test_resume_goes_on_with_the_same_sample(inside, folder, cache, tmp_path):
     options = ("--checkpoint", checkpoint, "--cache-dir", tmp_path / "here", "--cache-size", "1 GB")
     assert inside(*learn, *TIGHT, *options).returncode == 0
     kept = json.loads((tmp_path / "c.json").read_text())
-    assert (kept["max_memory"], kept["cache_size"], kept["jobs"]) == ("1003 MiB", "1 GB", 1)
+    settings = [kept["settings"][name] for name in ("max_memory", "cache_size", "n_jobs")]
+    assert settings == ["1003 MiB", "1 GB", 1]
     assert kept["sample_rows"] == 10922
     # More room, or fewer threads, would make for another sample, of which the checkpoint is not.
     done = inside("resume", checkpoint, "--force", "--max-edges", 9, "--max-memory", "1004 MiB")
@@ -198,7 +200,7 @@ def test_files_of_the_table_are_not_written_over(inside, folder, tmp_path):
 
 
 def test_ctrl_c_while_files_are_read_leaves_nothing(inside, folder, cache, tmp_path, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
 
     def pressed(self, read):
         signal.raise_signal(signal.SIGINT)

@@ -109,7 +109,7 @@ def test_learn_takes_budgets_strategies_and_columns(inside, survey, tmp_path):
 
 
 def test_learn_writes_a_report(inside, survey, tmp_path):
-    pytest.importorskip("networkx")
+    pytest.importorskip("jinja2")
     path, page = tmp_path / "m.edgegraft", tmp_path / "m.html"
     learn = ("learn", survey, "-o", path, "--report", page, "--drop", "id", "--top", 0)
     done = inside(*learn)

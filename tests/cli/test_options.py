@@ -61,11 +61,16 @@ def test_help_and_refusals_come_from_the_declaration(run):
     for word in ("--depth", "-d", "How deep.", "light|dark", "auto", "0.5"):
         assert word in done.output
     assert "Not offered" not in done.output
-    for arguments in (("--depth", "0"), ("--shade", "red"), ("--hidden", "1"), ("--limit", "-1")):
+    for arguments in (("--shade", "red"), ("--hidden", "1")):
         assert run(*arguments)[0].exit_code == 2
-    done, _ = run("--width", "wide")
-    assert isinstance(done.exception, SettingError)
-    assert str(done.exception) == "width must be a number or 'auto', found 'wide'"
+    for arguments, message in {
+        ("--width", "wide"): "width must be a number or 'auto', found 'wide'",
+        ("--depth", "0"): "depth must be an integer of at least 1, found '0'",
+        ("--limit", "-1"): "limit must be a number of at least 0 or None, found '-1'",
+    }.items():
+        done, _ = run(*arguments)
+        assert isinstance(done.exception, SettingError)
+        assert str(done.exception) == message
 
 
 def test_no_two_settings_have_the_same_option():
@@ -86,7 +91,7 @@ def test_requests_are_read_back(tmp_path):
         bootstrap=5,
     )
     request.write(checkpoint)
-    assert json.loads((tmp_path / "c.json").read_text())["fdr"] == "none"
+    assert json.loads((tmp_path / "c.json").read_text())["settings"]["fdr"] is None
     assert Request.read(checkpoint) == request
     assert request.plan() == Plan(fdr=None, n_jobs=2, penalty=0.1)
     assert isinstance(request.read_options(), TableOptions)

@@ -151,7 +151,7 @@ def test_impute_fills_missing_cells_and_leaves_all_others(model, tmp_path, insid
             else:
                 n_filled += 1
                 eg.ingest.encode({name: [_typed(name, cell)]}, schema.select([name]))
-    assert f"{n_filled} missing cells were filled" in done.stderr
+    assert f"{n_filled} missing cells filled" in done.stderr
     drawn = inside("impute", model, data, "--missing", "n/k", "--method", "draw", "--seed", 1)
     assert len(read_table(drawn.stdout)) == 61
     refused(inside("impute", model, data), "'smoker', row 8", "'n/k'", "--unseen missing")

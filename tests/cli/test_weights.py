@@ -73,7 +73,7 @@ def test_weights_and_ridge_are_kept_for_resume(inside, weighed, tmp_path):
     assert inside(*learn, "-o", whole).returncode == 0
     assert inside(*learn, "-o", model, *options).returncode == 0
     kept = json.loads((tmp_path / "checkpoint.json").read_text())
-    assert (kept["weights"], kept["ridge"]) == ("times", 0.01)
+    assert (kept["weights"], kept["settings"]["ridge"]) == ("times", 0.01)
     done = inside("resume", checkpoint, "--force", "--max-edges", 99)
     assert done.returncode == 0, done.stderr
     assert "Rows are weighted by 'times'" in done.stderr
@@ -88,7 +88,10 @@ def test_a_dry_run_shows_the_weights(inside, weighed, times, tmp_path):
     learn = ("learn", weighed, "-o", tmp_path / "m", *LEARN[:-1], "--weights", "times")
     done = inside(*learn, "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert f"Rows are weighted by 'times': 400 rows weigh {times.sum()} in all." in done.stdout
+    assert (
+        f"Rows are weighted by 'times': 400 rows have a total weight of {times.sum()}."
+        in done.stdout
+    )
     assert "10 pairs" in done.stdout
     told = json.loads(inside(*learn, "--dry-run", "--json").stdout)
     assert (told["weights"], told["weight"]) == ("times", times.sum())
@@ -140,7 +143,7 @@ def test_bad_weights_are_refused_by_column_and_row(inside, tmp_path, cells, word
 
 def test_a_bad_ridge_is_refused(inside, weighed, tmp_path):
     learn = ("learn", weighed, "-o", tmp_path / "m", "--ridge")
-    refused(inside(*learn, "-1"), "--ridge must be a number of at least 0 or 'auto', found -1.0")
+    refused(inside(*learn, "-1"), "--ridge must be a number of at least 0 or 'auto', found '-1'")
     refused(inside(*learn, "much"), "--ridge must be a number of at least 0 or 'auto'")
 
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import edgegraft as eg
-from edgegraft.contrib.dask.cluster import Rates, _ask
 from edgegraft.core import Layout
 from edgegraft.errors import DataError, DataTypeError, EdgeError, UnseenCategoryError
 from edgegraft.ingest import pack
 from edgegraft.objective import Pseudolikelihood
+from edgegraft.scale.cluster import _ask
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows, sample_rows
 from tests.cluster.conftest import all_pairs, assert_same_counts, counts_of, cut
@@ -119,15 +119,6 @@ def test_counts_travel_in_few_bytes():
     for values, dtype in (([3, 65_535], np.uint16), ([3, 65_536], np.uint32), ([0.5], float)):
         work = pickle.dumps(partial(np.take, np.array(values)))
         assert _ask(work, range(len(values))).dtype == dtype
-
-
-def test_a_batch_size_is_advised_from_what_is_measured(client, frame):
-    rows = eg.ClusterRows(client, cut(frame, 2))
-    rates = rows.measure()
-    assert rates.round_trip > 0
-    assert rates.pair > 0
-    assert rows.advise_max_tests(Rates(1.0, 1e-6)) == 45  # all pairs there are
-    assert rows.advise_max_tests(Rates(0.0, 1e-6)) == 32
 
 
 def test_bad_input_is_named(client, frame):

@@ -29,12 +29,12 @@ import numpy as np
 import edgegraft as eg
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import FileFormatError
-from edgegraft.ingest.cache import KeptRows, open_store
 from edgegraft.io import model_to_uai
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.discovery import resume_discovery
+from edgegraft.scale.disk import open_store
+from edgegraft.scale.store import DiskStore
 from edgegraft.table import PackedTable
-from edgegraft.table.store import PlaneStore
 from tests.hostile import processes
 
 LIMIT = 10.0  # seconds for one damaged file
@@ -114,21 +114,8 @@ def stores(folder: Path, n: int) -> Count:
         path = store.path
 
     def read(p: Path) -> bytes:
-        with PlaneStore(p) as found:
+        with DiskStore(p) as found:
             return found.table().codes().tobytes()
-
-    return fuzz(path, read, n)
-
-
-def kept_rows(folder: Path, n: int) -> Count:
-    path = folder / "run.checkpoint.rows"
-    KeptRows(PackedTable.from_codes(codes_of()), np.ones(400), ["a note"]).write(path, "key")
-
-    def read(p: Path) -> bytes:
-        found = KeptRows.find(p, "key")
-        if found is None:
-            raise FileFormatError("the rows are read again")
-        return found.table.codes().tobytes() + repr(found[1:]).encode()
 
     return fuzz(path, read, n)
 
@@ -154,7 +141,6 @@ def full_disk(folder: Path, n: int) -> Count:
         lambda: open_store(folder / "rows.csv", folder=folder / "cache").close(),
         lambda: discover(table, checkpoint=folder / "out"),
         lambda: model_to_uai(folder / "out", model),
-        lambda: KeptRows(table, None, []).write(folder / "out", "key"),
     ]
     before, previous = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -204,7 +190,6 @@ ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
     "model-files": ("damaged model files", model_files),
     "packed-tables": ("damaged packed tables", packed_tables),
     "stores": ("damaged stores of rows", stores),
-    "kept-rows": ("damaged rows of a checkpoint", kept_rows),
     "checkpoints": ("damaged checkpoints, then resumed", checkpoints),
     "full-disk": (
         "disk full while a model, a table, a store, a checkpoint, its rows or UAI is written",

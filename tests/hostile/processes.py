@@ -30,8 +30,7 @@ RUNS = {
     "bootstrap": ["--bootstrap", "20"],
     "prediction": ["--aim", "prediction"],
 }
-_MAX_LIVES = 60
-_MIN_LIFE = 2.5  # seconds of a life that are left for work: files are two seconds apart
+_MAX_LIVES = 20
 
 #: What is entered when a stage begins.
 STAGES = {
@@ -39,8 +38,8 @@ STAGES = {
     "ranking": "edgegraft.grafting.loop:rank_pairs",
     "first fit": "edgegraft.grafting.steps:begin",
     "search": "edgegraft.grafting.steps:rescore",
-    "tests": "edgegraft.learn.discovery:confirm",
-    "last fit": "edgegraft.learn.discovery:last_model",
+    "tests": "edgegraft.learn.discovery:decide",
+    "last fit": "edgegraft.learn.discovery:last_fit",
     "shares": "edgegraft.learn.discovery:match_margins",
     "certificate": "edgegraft.learn.discovery:score_inactive",
     "prediction": "edgegraft.learn.discovery:fit_for_prediction",
@@ -154,16 +153,20 @@ def kill_runs(folder: Path, n: int) -> list[str]:
 
 
 def live_shortly(folder: Path, n: int) -> list[str]:
-    """Kill every life of a run a third of its work after the first file, until one ends."""
+    """Kill every life of a run, the first after a third of its work, until one ends.
+
+    A stage is repeated from its beginning, so each life is a half longer than the one before.
+    """
     rows, outcomes = table_file(folder, 60_000, 60), []
     for kind in ("in memory", "ordered", "bootstrap", "prediction"):
         start, whole, seconds = whole_run(folder, kind, rows)
         first = folder / f"{kind}.first"  # to start, to read the rows and to rank the pairs
         command = [*start, "-o", str(folder / "m"), "--checkpoint", str(first)]
         idle = live(learn(folder, *command), until=first)
-        life = idle + max(_MIN_LIFE, (seconds - idle) / 3)
+        work = (seconds - idle) / 3
         for k in range(n):
-            model = run_lives(folder, f"{kind}.{k}", start, [life] * _MAX_LIVES)
+            lives = [idle + work * 1.5**k for k in range(_MAX_LIVES)]
+            model = run_lives(folder, f"{kind}.{k}", start, lives)
             outcomes.append("survived" if same_model(model, whole) else "lost")
     return outcomes
 
@@ -236,7 +239,7 @@ def lose_machines(folder: Path, n: int) -> list[str]:
 
     codes = make_chain(12, n_states=3, n_rows=6000, random_state=0).X.astype(int)
     parts = cut(pd.DataFrame(codes, columns=[f"v{k}" for k in range(12)]), 4)
-    plan, chance, outcomes = Plan(checkpoint_every=1, max_tests=16), random.Random(0), []
+    plan, chance, outcomes = Plan(max_tests=16), random.Random(0), []
     with machines(2) as (_, client):
         expected = discover(eg.ClusterRows(client, parts), plan, sample_rows=1500).model
     for k in range(n):

@@ -9,9 +9,9 @@ import pytest
 
 from edgegraft.core.container import read_container, write_container
 from edgegraft.errors import FileFormatError
-from edgegraft.ingest import cache as cache_module
-from edgegraft.ingest.cache import open_store
-from edgegraft.table.store import FORMAT, PlaneStore
+from edgegraft.scale import disk
+from edgegraft.scale.disk import open_store
+from edgegraft.scale.store import FORMAT, DiskStore
 
 REMEDY = "delete it, and it is made again"
 
@@ -19,7 +19,7 @@ REMEDY = "delete it, and it is made again"
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     """A store of several blocks, and its codes."""
-    monkeypatch.setattr(cache_module, "block_rows", lambda n: 512)
+    monkeypatch.setattr(disk, "block_rows", lambda n: 512)
     rng = np.random.default_rng(0)
     columns = {f"c{k}": rng.integers(0, k + 2, 1800) for k in range(4)}
     columns["many"] = rng.integers(0, 120, 1800).astype(str)
@@ -29,7 +29,7 @@ def stored(tmp_path, monkeypatch):
 
 
 def read_blocks(path):
-    with PlaneStore(path) as store:
+    with DiskStore(path) as store:
         parts = [store.block(k).codes() for k in range(len(store.starts) - 1)]
     return np.concatenate(parts)
 
@@ -75,7 +75,7 @@ def test_forged_headers_are_refused(stored, tmp_path, key, value):
         assert REMEDY in str(error)  # noqa: PT017 - a source may be any text
 
 
-@pytest.mark.parametrize("name", ["heights.0", "n_missing", "recode", "0.0"])
+@pytest.mark.parametrize("name", ["widths.0", "n_missing", "recode", "0.0"])
 def test_forged_arrays_are_refused(stored, tmp_path, name):
     path, _ = stored
     found = read_container(path, FORMAT)

@@ -18,8 +18,8 @@ from edgegraft import load
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError, DataTypeError, FileFormatError, UnseenCategoryError
 from edgegraft.ingest import pack
-from edgegraft.ingest.cache import open_store
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.scale.disk import open_store
 
 N_FILES = 400
 BAD = 299
@@ -134,7 +134,7 @@ def test_files_without_a_row_do_no_harm_unless_all_are(tmp_path, folder):
 
 @pytest.mark.parametrize("how", ["grows", "goes", "is replaced"])
 def test_a_file_that_changes_under_way(tmp_path, folder, how, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
     where = write_csv(tmp_path, None)
     path = where / "part-350.csv"
 
@@ -196,14 +196,14 @@ def test_a_killed_pass_leaves_no_store(tmp_path, folder):
     where = write_csv(tmp_path, None)
     code = (
         "import os, signal, sys\n"
-        "from edgegraft.ingest.cache import open_store\n"
+        "from edgegraft.scale.disk import open_store\n"
         "from edgegraft.ingest.options import ReadOptions\n"
         "def die(report):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
         "open_store(sys.argv[1], folder=sys.argv[2], options=ReadOptions(on_rows=die))\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(where), str(folder)], check=False)
     assert done.returncode == -9
-    assert list(folder.glob("*.planes")) == []
+    assert list(folder.glob("*.rows")) == []
     (left,) = folder.iterdir()
     os.utime(left, (0, 0))  # as it will be in an hour
     open_store(where, folder=folder).close()
@@ -214,12 +214,12 @@ LEARN = """
 import sys
 from pathlib import Path
 
-from edgegraft.ingest.cache import open_store
+from edgegraft.scale.disk import open_store
 from edgegraft.learn import Plan, discover, resume_discovery
 from edgegraft.table.blocks import StoredRows
 
 rows, folder, checkpoint, out = sys.argv[1:]
-plan = Plan(checkpoint_every=1, selectivity=0.95)
+plan = Plan(selectivity=0.95)
 with open_store(rows, folder=folder) as store:
     stored = StoredRows(store)
     if Path(checkpoint).exists():

@@ -10,7 +10,6 @@ SHORT = {
     "model-files": 60,
     "packed-tables": 60,
     "stores": 60,
-    "kept-rows": 60,
     "checkpoints": 20,
     "full-disk": 12,
     "threads-and-forks": 1,

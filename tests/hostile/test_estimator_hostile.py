@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
+from edgegraft.config import GraftingSettings
 from edgegraft.errors import (
     ConvergenceWarning,
     DataError,
@@ -117,7 +118,7 @@ def test_60000_categories_are_refused_before_any_work(estimator):
     with pytest.raises(
         MemoryBudgetError, match=r"'postcode' has 60,000 categories.*merge rare.*drop="
     ):
-        estimator.set_params(max_categories=60_000).fit(frame)
+        estimator.set_params(reading__max_categories=60_000).fit(frame)
 
 
 def test_a_million_different_texts_are_refused():
@@ -339,7 +340,7 @@ def interrupt(monkeypatch, times):
 
 def test_an_interrupted_fit_is_a_fit_with_a_warning(monkeypatch):
     interrupt(monkeypatch, 1)
-    estimator = GraftedMRF(random_state=0, max_tests=1, reservoir_size=1)
+    estimator = GraftedMRF(random_state=0, search=GraftingSettings(max_tests=1, reservoir_size=1))
     with pytest.warns(ConvergenceWarning, match=r"the fit was interrupted after 1 steps"):
         estimator.fit(rows_of())
     assert estimator.reason_ == "interrupted"

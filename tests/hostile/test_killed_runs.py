@@ -14,12 +14,13 @@ import pytest
 
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.errors import FileFormatError
-from edgegraft.ingest import cache as cache_module
-from edgegraft.ingest.cache import open_store
 from edgegraft.learn import Plan, checkpoint, discover
 from edgegraft.learn.bootstrap import bootstrap
+from edgegraft.learn.checkpoint import StageFile
 from edgegraft.learn.discovery import resume_discovery
 from edgegraft.learn.replicate import Replicator
+from edgegraft.scale import disk
+from edgegraft.scale.disk import open_store
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import StoredRows
 
@@ -29,13 +30,14 @@ class Killed(BaseException):
 
 
 class Lives:
-    """Writes checkpoints until the life at hand is over."""
+    """Ends a life after so many stages, when the next is written or in the middle of one."""
 
-    def __init__(self, monkeypatch, lengths):
-        self._write, self._lengths, self.n = checkpoint.write_container, lengths, 0
+    def __init__(self, monkeypatch, lengths, chance=None):
+        self._write, self._stage = checkpoint.write_container, StageFile.stage
+        self._lengths, self._chance, self.n = lengths, chance, 0
+        self.ended = Counter()  # how often each stage was worked out to its end
         monkeypatch.setattr(checkpoint, "write_container", self.write)
-        monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
-        monkeypatch.setattr(checkpoint, "_SHARE", 0.0)
+        monkeypatch.setattr(StageFile, "stage", self.stage_of())
 
     def begin(self):
         self.n += 1
@@ -46,6 +48,19 @@ class Lives:
         self._left -= 1
         if not self._left:
             raise Killed
+
+    def stage_of(self):
+        def stage(file, name, make, **options):
+            def made():
+                result = make()
+                if self._left == 1 and self._chance and self._chance.random() < 0.5:
+                    raise Killed  # it was worked out, and is not written
+                self.ended[name] += 1
+                return result
+
+            return self._stage(file, name, made, **options)
+
+        return stage
 
     def run(self, path, rows, plan, then=lambda found: found, **options):
         while True:
@@ -84,72 +99,68 @@ PLANS = {
     "ordered": Plan(),
     "prediction": Plan(aim="prediction"),
     "rows": Plan(aim="rows"),
+    "missing": Plan(),
     "propagated": Plan(objective="likelihood", inference="bp", priority="uniform", max_tests=2),
 }
 
 
 @pytest.mark.parametrize("kind", PLANS)
-def test_runs_killed_at_random_moments(kind, tmp_path, monkeypatch):
-    plan, moments = PLANS[kind], random.Random(0)
+def test_runs_killed_in_every_stage(kind, tmp_path, monkeypatch):
+    """The bits are those of a run that was not killed, and no stage that has ended is repeated."""
+    plan, chance = PLANS[kind], random.Random(0)
     table = table_of(make=make_chain, n=6) if plan.objective == "likelihood" else table_of()
     if plan.aim != "network":
         table = table_of(2500, n=8)
     if kind == "ordered":
         ordered = [replace(variable, kind="ordinal") for variable in table.schema]
         table = table.with_schema(Schema(ordered))
+    if kind == "missing":
+        codes = table.codes()
+        codes[np.random.default_rng(0).random(codes.shape) < 0.1] = -1
+        table = PackedTable.from_codes(codes, table.schema)
     whole = discover(table, plan)
-    longest = {"propagated": 2, "prediction": 60, "rows": 80}.get(kind, 12)
-    lives = Lives(monkeypatch, (moments.randint(1, longest) for _ in range(25)))
+    lives = Lives(monkeypatch, iter([1, 1, 2, *[1] * 30]), chance)
     assert_same(lives.run(tmp_path / "c", table, plan), whole)
-    assert lives.n > 2
+    assert lives.n > len(lives.ended) > 2
+    assert set(lives.ended.values()) == {1}
 
 
-def test_lives_too_short_for_a_fit_make_progress(tmp_path, monkeypatch):
-    """Each replicate is made once, in whatever life."""
+def test_replicates_are_made_once(tmp_path, monkeypatch):
+    """Each replicate is made once, in whatever life, but those under way in other threads."""
     table, made = table_of(600), Counter()
+    real = Replicator.make
 
-    def counted(owner, name):
-        real = getattr(owner, name)
-
-        def call(*arguments, **options):
-            made[name] += 1
-            return real(*arguments, **options)
-
-        monkeypatch.setattr(owner, name, call)
+    def counted(*arguments):
+        made["all"] += 1
+        return real(*arguments)
 
     def then(found):
         return found, bootstrap(found, table, 4)
 
-    counted(Replicator, "make")
+    monkeypatch.setattr(Replicator, "make", counted)
+    monkeypatch.setattr(checkpoint, "_SHARE", 0.0)
     whole, replicates = then(discover(table))
-    expected = Counter(made)
-    made.clear()
+    assert made.pop("all") == 4
     lives = Lives(monkeypatch, iter([1] * 10_000))
     found, again = lives.run(tmp_path / "c", table, Plan(), then)
     assert_same(found, whole)
     assert again.frequency.tobytes() == replicates.frequency.tobytes()
-    assert lives.n > 10
-    assert expected["make"] == 4 <= made["make"] < 12  # those under way in other threads are lost
-
-
-def test_results_of_another_plan_are_not_taken_over(tmp_path, monkeypatch):
-    table, strict = table_of(600), Plan(fwer=1e-9)
-    lives = Lives(monkeypatch, iter([40, 1]))
-    lives.run(tmp_path / "c", table, Plan())
-    assert_same(resume_discovery(tmp_path / "c", table, strict), discover(table, strict))
+    assert lives.n > 8
+    assert 4 <= made["all"] < 12
 
 
 def test_runs_out_of_memory_killed_at_random_moments(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_module, "block_rows", lambda n: 512)
+    monkeypatch.setattr(disk, "block_rows", lambda n: 512)
     codes = table_of(6000).codes()
     pq.write_table(pa.table({f"c{k}": codes[:, k] for k in range(12)}), tmp_path / "r.parquet")
     plan, moments = Plan(), random.Random(1)
     with open_store(tmp_path / "r.parquet", folder=tmp_path) as store:
         rows = StoredRows(store, n_jobs=1)
         whole = discover(rows, plan, sample_rows=2000)
-        lives = Lives(monkeypatch, (moments.randint(1, 6) for _ in range(12)))
+        lives = Lives(monkeypatch, (moments.randint(1, 2) for _ in range(12)), moments)
         assert_same(lives.run(tmp_path / "c", rows, plan, sample_rows=2000), whole)
     assert lives.n > 4
+    assert set(lives.ended.values()) == {1}
 
 
 def test_the_first_file_comes_with_the_ranking(tmp_path, monkeypatch):
@@ -158,8 +169,8 @@ def test_the_first_file_comes_with_the_ranking(tmp_path, monkeypatch):
     with pytest.raises(Killed):
         discover(table_of(), checkpoint=tmp_path / "c")
     kept = checkpoint.read_container(tmp_path / "c", checkpoint.FORMAT).content
-    assert kept["ranked"]
-    assert kept["n_activations"] == 0
+    assert kept["results"] == {}
+    assert kept["identity"]["plan"]["strategy"] == "best-choice"
 
 
 def test_a_full_disk_ends_no_run_that_has_begun(tmp_path, monkeypatch):
@@ -173,7 +184,6 @@ def test_a_full_disk_ends_no_run_that_has_begun(tmp_path, monkeypatch):
         real(*arguments)
 
     monkeypatch.setattr(checkpoint, "write_container", write)
-    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     with pytest.warns(RuntimeWarning, match="could not be written .* the search continues"):
         found = discover(table, checkpoint=tmp_path / "c")
     assert_same(found, discover(table))
@@ -182,16 +192,28 @@ def test_a_full_disk_ends_no_run_that_has_begun(tmp_path, monkeypatch):
         discover(table, checkpoint=tmp_path / "absent" / "c")
 
 
-@pytest.mark.parametrize("key", ["fits", "reason", "fitted", "n_fresh", "rng", "events"])
-def test_forged_checkpoints_are_refused_or_ignored(key, tmp_path, monkeypatch):
+@pytest.mark.filterwarnings("ignore")  # fits that begin elsewhere
+@pytest.mark.parametrize("stage", ["search 0", "decisions", "last fit", "shares", "effects"])
+def test_forged_results_are_refused(stage, tmp_path):
     table, path = table_of(600), tmp_path / "c"
-    lives = Lives(monkeypatch, iter([4]))
-    lives.begin()
-    with pytest.raises(Killed):
-        discover(table, checkpoint=path)
-    monkeypatch.undo()
+    discover(table, checkpoint=path)
     content, arrays, *_ = checkpoint.read_container(path, checkpoint.FORMAT)
-    for value in (None, "x", -1, [], {}):
+    for key in content["results"][stage]:
+        for value in (None, "x", -1, [], {}):
+            results = content["results"] | {stage: content["results"][stage] | {key: value}}
+            forged = {**content, "results": results}
+            checkpoint.write_container(path, checkpoint.FORMAT, forged, arrays)
+            with contextlib.suppress(FileFormatError):
+                found = resume_discovery(path, table)
+                assert np.isfinite(found.model.theta).all()
+
+
+@pytest.mark.parametrize("key", ["identity", "results"])
+def test_forged_files_are_refused(key, tmp_path):
+    table, path = table_of(600), tmp_path / "c"
+    discover(table, checkpoint=path)
+    content, arrays, *_ = checkpoint.read_container(path, checkpoint.FORMAT)
+    for value in (None, "x", -1, [1], {"plan": 3, "search 0": 3}):
         checkpoint.write_container(path, checkpoint.FORMAT, {**content, key: value}, arrays)
-        with contextlib.suppress(FileFormatError):
-            assert np.isfinite(resume_discovery(path, table).model.theta).all()
+        with pytest.raises(FileFormatError):
+            resume_discovery(path, table)

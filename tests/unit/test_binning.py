@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft.ingest.binning import RowSample, assign_bins, bin_edges, bin_labels
-from edgegraft.table.store import MISSING
+from edgegraft.table.schema import MISSING
 
 
 def edges_of(values, n_bins, rule="quantile"):

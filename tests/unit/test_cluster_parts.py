@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from edgegraft.contrib.dask import cluster
-from edgegraft.contrib.dask.partitions import as_sources
 from edgegraft.errors import DataError, DataTypeError, MissingExtraError
+from edgegraft.scale import cluster
+from edgegraft.scale.partitions import as_sources
 
 
 def test_the_package_that_is_missing_is_named(monkeypatch):

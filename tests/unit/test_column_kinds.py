@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 from edgegraft import GraftedMRF
+from edgegraft.config import ReadingOptions
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError, EncodingWarning, SettingError
 from edgegraft.ingest import pack
-from edgegraft.ingest.cache import open_store
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.scale.disk import open_store
 from edgegraft.table import Schema
 
 
@@ -157,7 +158,7 @@ def test_rare_categories_are_pooled_and_understood():
     side = np.where((town % 2 == 0) ^ (rng.random(2000) < 0.1), "even", "odd")
     frame = pd.DataFrame({"town": np.char.add("t", town.astype(str)), "side": side})
     with pytest.warns(EncodingWarning, match=r"rarest were pooled as '\(other\)': 'town'"):
-        fitted = GraftedMRF(random_state=0, max_categories=20).fit(frame)
+        fitted = GraftedMRF(random_state=0, reading=ReadingOptions(max_categories=20)).fit(frame)
     variable = fitted.schema_["town"]
     assert (variable.n_states, variable.categories[-1]) == (20, "(other)")
     assert Schema.from_json(fitted.schema_.to_json()) == fitted.schema_

@@ -19,7 +19,6 @@ from edgegraft.learn import (
     Settings,
     discover,
     grow,
-    resume_discovery,
     run_search,
 )
 from edgegraft.learn.reweigh import reweighed, unexplained
@@ -29,7 +28,7 @@ from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
-from tests.learn_cases import Log, make_loss, make_table, penalised
+from tests.learn_cases import make_loss, make_table, penalised
 
 NOISE = NoisePenalty(0.02, 1e-3)
 
@@ -108,19 +107,6 @@ def test_the_likelihood_learns_nearly_the_same_network():
     found = discover(table, Plan(objective="likelihood", inference="exact"))
     other = discover(table)
     assert len(pairs(found.model.edges) ^ pairs(other.model.edges)) <= 2
-
-
-@pytest.mark.parametrize("stop_after", [1, 2])
-def test_a_checkpoint_leads_to_the_same_end(ising, tmp_path, stop_after):
-    table, _ = ising
-    plan = Plan(checkpoint_every=1, max_tests=20)
-    whole = discover(table, plan)
-    assert whole.search.n_activations > stop_after
-    path = tmp_path / "run.checkpoint"
-    discover(table, plan, checkpoint=path, observers=[Log(stop_after=stop_after)])
-    resumed = resume_discovery(path, table, plan)
-    assert resumed.model.theta.tobytes() == whole.model.theta.tobytes()
-    assert resumed.search.n_activations == whole.search.n_activations
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
 import edgegraft
+from edgegraft.config import GraftingSettings, ReadingOptions
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, DataTypeError
 from edgegraft.estimators import GraftedMRF
@@ -76,20 +78,18 @@ def test_the_network_of_a_chain_is_found():
 
 def test_it_is_thin_over_discover():
     rows = chain()
-    estimator = GraftedMRF(fdr=0.2, penalty=0.05, max_edges=6, random_state=3).fit(rows)
-    plan = Plan(
-        fdr=0.2,
-        penalty=0.05,
-        max_edges=6,
-        random_state=3,
-    )
+    estimator = GraftedMRF(
+        fdr=0.2, search=GraftingSettings(penalty=0.05, max_edges=6), random_state=3
+    ).fit(rows)
+    plan = Plan(fdr=0.2, penalty=0.05, max_edges=6, random_state=3)
     found = discover(pack(rows), plan)
     assert estimator.model_ == found.model
     assert estimator.penalty_ == 0.05
 
 
 def test_the_edge_table_has_all_candidates():
-    estimator = GraftedMRF(penalty=0.001, random_state=0).fit(survey().drop(columns="score"))
+    estimator = GraftedMRF(search=GraftingSettings(penalty=0.001), random_state=0)
+    estimator.fit(survey().drop(columns="score"))
     table = pd.DataFrame(estimator.edge_table_)
     assert list(table.columns) == [
         "first", "second", "strength", "weight", "sign", "effect", "effect_low", "effect_high",
@@ -111,7 +111,8 @@ def test_the_edge_table_has_all_candidates():
 
 
 def test_without_a_rate_every_candidate_is_kept():
-    estimator = GraftedMRF(penalty=0.001, fdr=None, random_state=0).fit(chain())
+    estimator = GraftedMRF(search=GraftingSettings(penalty=0.001), fdr=None, random_state=0)
+    estimator.fit(chain())
     assert estimator.edge_table_["kept"].all()
     assert len(estimator.edges_) == len(estimator.edge_table_["kept"]) > 4
 
@@ -126,7 +127,7 @@ def test_the_score_is_the_mean_log_pseudolikelihood():
     assert estimator.score(other, sample_weight=weights) == pytest.approx(
         (by_row * weights).sum() / weights.sum()
     )
-    alone = GraftedMRF(max_edges=0, random_state=0).fit(rows)
+    alone = GraftedMRF(search=GraftingSettings(max_edges=0), random_state=0).fit(rows)
     assert estimator.score(other) > alone.score(other)
 
 
@@ -142,7 +143,7 @@ def test_weights_count_as_repeated_rows():
     frame = survey(300).drop(columns="score")
     weights = np.random.default_rng(0).integers(0, 4, 300)
     schema = pack(frame).schema
-    weighted = GraftedMRF(schema=schema, tol=1e-6, random_state=0)
+    weighted = GraftedMRF(schema=schema, search=GraftingSettings(tol=1e-6), random_state=0)
     repeated = clone(weighted).fit(frame.loc[frame.index.repeat(weights)])
     weighted.fit(frame, sample_weight=weights)
     assert pairs(weighted.edges_) == pairs(repeated.edges_)
@@ -258,8 +259,11 @@ def test_pipelines():
 
 def test_grid_search_over_the_penalty():
     frame = survey(300)[["smoker", "cough", "visits", "insured"]]
-    search = GridSearchCV(GraftedMRF(random_state=0), {"penalty": [0.05, 5.0]}, cv=3).fit(frame)
-    assert search.best_params_ == {"penalty": 0.05}
+    search = GridSearchCV(GraftedMRF(random_state=0), {"search__penalty": [0.05, 5.0]}, cv=3).fit(
+        frame
+    )
+    assert search.best_params_ == {"search__penalty": 0.05}
+    assert search.best_estimator_.search == GraftingSettings(penalty=0.05)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.best_score_ > search.cv_results_["mean_test_score"][1]
 
@@ -288,34 +292,26 @@ def test_weights_are_routed():
 @pytest.mark.parametrize(
     ("parameter", "value", "message"),
     [
-        ("penalty", -1.0, "penalty must be a number of at least 0 or 'auto', found -1.0"),
-        ("penalty", "large", "penalty must be .*, found 'large'"),
-        ("ridge", np.nan, "ridge must be .*, found nan"),
         ("fdr", 0.0, "fdr must be a number above 0 and at most 1 or None, found 0.0"),
-        ("strategy", "greedy", "strategy must be one of best-choice.*, found 'greedy'"),
-        ("objective", "mse", "objective must be one of .*likelihood, found 'mse'"),
-        ("inference", "magic", "inference must be one of .*trw, found 'magic'"),
-        ("reservoir_size", 0, "reservoir_size must be an integer of at least 1.*, found 0"),
-        ("hub_threshold", 2.0, "hub_threshold must be a number from 0 to 1.*, found 2.0"),
-        ("max_edges", 1.5, "max_edges must be an integer.*, found 1.5"),
-        ("tol", 0.0, "tol must be a number above 0, found 0.0"),
+        ("search", 3, "search must be GraftingSettings or None, found 3"),
         ("random_state", "x", "random_state must be an integer.*, found 'x'"),
         ("n_jobs", "x", "n_jobs must be .*, found 'x'"),
+        ("n_jobs", 0, "n_jobs must be .*, found 0"),
         ("max_memory", "much", "max_memory is an invalid size 'much'"),
         ("max_memory", [2], "max_memory is an int"),
-        ("cache_dir", 3, "cache_dir must be a path or None, found 3"),
+        ("reading__cache_dir", 3, "cache_dir must be a path or None, found 3"),
         ("drop", 3, r"drop= takes a list of names: write drop=\[3\]"),
         ("drop", "id", r"drop= takes a list of names: write drop=\['id'\]"),
         ("missing_values", "?", r"takes a list of tokens: write missing_values=\['\?'\]"),
-        ("bins", 1, "bins must be an integer of at least 2, found 1"),
+        ("reading__bins", 1, "bins must be an integer of at least 2, found 1"),
         ("kinds", "text", "kinds must be one of 'auto'.*, found 'text'"),
-        ("max_categories", 1, "max_categories must be an integer of at least 2, found 1"),
+        ("reading__max_categories", 1, "max_categories must be an integer of at least 2, found 1"),
         ("unseen", "new", "unseen must be one of error, missing, found 'new'"),
         ("rules", "forbid a -- b", "rules must be a list of texts or None"),
     ],
 )
 def test_parameters_are_refused_at_fit_with_what_is_allowed(parameter, value, message):
-    estimator = GraftedMRF(**{parameter: value})  # nothing is checked here
+    estimator = GraftedMRF().set_params(**{parameter: value})  # nothing is checked here
     with pytest.raises(ValueError, match=message):
         estimator.fit(chain(50))
     with pytest.raises(NotFittedError):
@@ -323,16 +319,49 @@ def test_parameters_are_refused_at_fit_with_what_is_allowed(parameter, value, me
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("setting", "value", "message"),
     [
-        ({"strategy": "feature"}, "strategy must be one of best-choice, first-hit, exhaustive"),
-        ({"group_weight": "sqrt"}, "penalty='auto' needs group_weight='noise'"),
-        ({"n_jobs": 0}, "n_jobs"),
+        ("penalty", -1.0, "penalty must be a number of at least 0 or 'auto', found -1.0"),
+        ("penalty", "large", "penalty must be .*, found 'large'"),
+        ("ridge", np.nan, "ridge must be .*, found nan"),
+        ("strategy", "greedy", "strategy must be one of best-choice.*, found 'greedy'"),
+        ("objective", "mse", "objective must be one of .*likelihood, found 'mse'"),
+        ("inference", "magic", "inference must be one of .*trw, found 'magic'"),
+        ("reservoir_size", 0, "reservoir_size must be an integer of at least 1.*, found 0"),
+        ("hub_threshold", 2.0, "hub_threshold must be a number from 0 to 1.*, found 2.0"),
+        ("max_edges", 1.5, "max_edges must be an integer.*, found 1.5"),
+        ("tol", 0.0, "tol must be a number above 0, found 0.0"),
+        ("strategy", "feature", "strategy must be one of best-choice, first-hit, exhaustive"),
+        ("group_weight", "sqrt", "penalty='auto' needs group_weight='noise'"),
     ],
 )
-def test_parameters_that_do_not_go_together_are_refused(parameters, message):
+def test_settings_of_the_method_are_refused_when_they_are_made(setting, value, message):
     with pytest.raises(ValueError, match=message):
-        GraftedMRF(**parameters).fit(chain(50))
+        GraftingSettings(**{setting: value})
+    estimator = GraftedMRF()
+    with pytest.raises(ValueError, match=message):
+        estimator.set_params(**{f"search__{setting}": value})
+    assert estimator.search is None
+
+
+def test_settings_of_records_are_parameters():
+    search, reading = GraftingSettings(max_edges=3), ReadingOptions(bins=4)
+    estimator = GraftedMRF(search=search, reading=reading, fdr=0.1)
+    assert len(estimator.get_params(deep=False)) == 18
+    assert estimator.get_params()["search__max_edges"] == 3
+    assert estimator.get_params()["reading__bins"] == 4
+    again = clone(estimator).set_params(search__penalty=0.1, reading__bins=None, fdr=0.2)
+    assert again.search == replace(search, penalty=0.1)
+    assert (again.reading, again.fdr) == (ReadingOptions(), 0.2)
+    assert repr(again.search) == "GraftingSettings(max_edges=3, penalty=0.1)"
+    assert estimator.search is search  # records are shared and never changed
+    for name in ("penalty", "other__penalty"):
+        with pytest.raises(ValueError, match="Invalid parameter"):
+            estimator.set_params(**{name: 1})
+    with pytest.raises(TypeError, match="penalties"):
+        estimator.set_params(search__penalties=1)
+    with pytest.raises(TypeError, match="penalty"):
+        GraftedMRF(penalty=0.1)
 
 
 def test_a_schema_is_refused_by_its_type():
@@ -344,12 +373,14 @@ def test_a_schema_is_refused_by_its_type():
 def test_strategies_and_objectives(strategy):
     rows = chain(1000)
     estimator = GraftedMRF(
-        strategy=strategy,
-        relaxed=False,
-        penalty=0.02,
-        group_weight="sqrt",
-        objective="likelihood",
-        inference="exact",
+        search=GraftingSettings(
+            strategy=strategy,
+            relaxed=False,
+            penalty=0.02,
+            group_weight="sqrt",
+            objective="likelihood",
+            inference="exact",
+        ),
         random_state=0,
     ).fit(rows)
     assert pairs(estimator.edges_) == CHAIN

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from edgegraft.config import ReadingOptions
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError
 from edgegraft.estimators import GraftedMRF
@@ -279,7 +280,8 @@ def _with_odd_columns():
     return frame
 
 
-READING = {"drop": ["id"], "bins": 3, "missing_values": [-9], "max_numeric_states": 4}
+OPTIONS = {"bins": 3, "max_numeric_states": 4}
+READING = {"drop": ["id"], "missing_values": [-9], "reading": ReadingOptions(**OPTIONS)}
 
 
 @pytest.mark.parametrize(
@@ -293,8 +295,9 @@ def test_tables_are_read_as_the_parameters_say(turn):
     assert network.schema_.names == ("a", "b", "c", "d", "dose")
     assert network.schema_["a"].categories == (0, 1, 2)
     assert network.schema_["dose"].n_states == 3
+    packed = pack(frame, drop=["id"], missing_values=[-9], **OPTIONS)
     assert network.score(turn(frame)) == pytest.approx(
-        GraftedMRF(random_state=0).fit(pack(frame, **READING)).score(pack(frame, **READING))
+        GraftedMRF(random_state=0).fit(packed).score(packed)
     )
     filled = pd.DataFrame(network.impute(frame))
     assert list(filled) == ["a", "b", "c", "d", "dose"]

@@ -31,7 +31,7 @@ def client():
     return client_of(Explorer(grid_model(), title="grid"))
 
 
-PATHS = ["", "model", "variable/0", "marginals.json", "marginals.csv", "assets/explorer.js", "none"]
+PATHS = ["", "model", "variable/0", "marginals.csv", "assets/explorer.js", "none"]
 
 
 @pytest.mark.parametrize("path", PATHS)

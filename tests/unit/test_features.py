@@ -10,7 +10,6 @@ import pytest
 from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs
-from edgegraft.grafting.journal import Journal
 from edgegraft.learn import Settings, discover, grow
 from edgegraft.learn.certificate import certify
 from edgegraft.learn.graded import GradedRidge, fit_graded
@@ -218,7 +217,7 @@ def test_whole_tables_of_few_levels_predict_better():
     assert gain.mean() > 0.1
     numbers = table.with_schema(schema_of(["numeric"] * 3, [5] * 3))
     found = discover(numbers.take(np.arange(1000)))
-    assert fit_graded(found.search.objective, found.model, 0.02, 1e-3, Journal()) is None
+    assert fit_graded(found.search.objective, found.model, 0.02, 1e-3) is None
 
 
 @pytest.mark.parametrize("objective", ["pseudolikelihood", "likelihood"])

@@ -1,29 +1,26 @@
-"""A resumed run is the uninterrupted one, bit for bit."""
+"""The file of a run: what it keeps, and what it refuses."""
 
 from __future__ import annotations
 
-import random
-import subprocess
-import sys
-import textwrap
-import time
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning, FileFormatError
-from edgegraft.grafting.loop import run_search
-from edgegraft.grafting.policies import choose_policy
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Checkpoints, Problem, SearchState, grow, resume
+from edgegraft.learn import Plan, SearchState, checkpoint, discover, grow, resume_discovery
+from edgegraft.learn.checkpoint import StageFile
 from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
-from edgegraft.table import PackedTable
+from edgegraft.table import PackedTable, Schema
+from edgegraft.table.blocks import TableRows
 from tests.learn_cases import PENALTY, Log, make_loss, make_table, penalised
+from tests.unit.test_row_blocks import as_blocks, network_rows
+
+TREE = {"theta": np.arange(3.0), "kept": np.array([True, False]), "inner": {"n": 3, "none": None}}
 
 
 @pytest.fixture(scope="module")
@@ -31,101 +28,57 @@ def table():
     return make_table()[0]
 
 
-def small_steps(**more):
-    return penalised(
-        **{"max_touching": 1, "selectivity": 0.5, "max_tests": 4, "reservoir_size": 6,
-           "checkpoint_every": 3} | more
-    )  # fmt: skip
-
-
-def assert_same(one, other):
-    assert one.graph.layout.edges.tolist() == other.graph.layout.edges.tolist()
-    assert one.theta().tobytes() == other.theta().tobytes()
-    assert one.reason == other.reason
-    assert (one.n_tests, one.n_tables) == (other.n_tests, other.n_tables)
-    assert one.n_activations == other.n_activations
-
-
-CASES = {
-    "uniform": {"priority": "uniform"},
-    "auto": {},
-    "frozen": {"requeue": False, "full_queue": True, "hub_threshold": 0.1},
-    "first-hit": {"strategy": "first-hit"},
-    "exhaustive": {"strategy": "exhaustive", "max_edges": 9},
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("loss", ["pseudolikelihood", "bp", "noise"])
-def test_resuming_gives_the_same_bits(table, tmp_path, case, loss):
-    if loss == "bp":
-        objective = Likelihood(PairCounts(table), BeliefPropagation(tol=1e-8))
-    else:
-        objective = make_loss(table)
-    penalty = make_penalty(0.01, 1e-4, group_weight="noise" if loss == "noise" else "sqrt")
-    settings, counts = small_steps(**CASES[case]), PairCounts(table)
-    path = tmp_path / "run.checkpoint"
-    whole = grow(objective, penalty, settings, counts=counts)
-    assert whole.n_activations > 3
-    stop = Log(stop_after=5)
-    grow(objective, penalty, settings, counts=counts, observers=[Checkpoints(path), stop])
-    resumed = resume(path, objective)
-    assert_same(whole, resumed)
-    assert resumed.events[0].kind == "start"
-    assert resumed.seconds > 0
-
-
-def test_resuming_twice_gives_the_same_bits(table, tmp_path):
-    objective, path = make_loss(table), tmp_path / "run"
-    settings = small_steps()
-    whole = grow(objective, PENALTY, settings)
-    grow(objective, PENALTY, settings, observers=[Checkpoints(path), Log(stop_after=3)])
-    resume(path, objective, [Checkpoints(path), Log(stop_after=7)])
-    assert_same(whole, resume(path, objective))
-
-
-SCRIPT = """
-    import sys
-    from pathlib import Path
-    from edgegraft.learn import Checkpoints, grow, resume
-    from tests.learn_cases import PENALTY, make_loss, make_table
-    from tests.unit.test_learn_checkpoint import small_steps
-
-    path, done = sys.argv[1:]
-    loss, keep = make_loss(make_table()[0]), [Checkpoints(path)]
-    sys.stdout.write("ready\\n")
-    sys.stdout.flush()
-    if Path(path).exists():
-        growth = resume(path, loss, keep)
-    else:
-        growth = grow(loss, PENALTY, small_steps(checkpoint_every=1), observers=keep)
-    Path(done).write_bytes(growth.graph.layout.edges.tobytes() + growth.theta().tobytes())
-"""
-
-
-def test_killed_at_random_moments_a_run_ends_as_if_it_had_not_been(table, tmp_path):
-    whole = grow(make_loss(table), PENALTY, small_steps(checkpoint_every=1))
-    path, done = tmp_path / "run", tmp_path / "done"
-    moments = random.Random(0)
-    kills = 0
-    while not done.exists():
-        command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(path), str(done)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout.readline() == b"ready\n"
-            if kills < 3:
-                time.sleep(moments.uniform(0.02, 0.3))
-                process.kill()
-                kills += 1
-            assert process.wait(timeout=60) in (0, -9)
-    expected = whole.graph.layout.edges.tobytes() + whole.theta().tobytes()
-    assert done.read_bytes() == expected
-
-
 @pytest.fixture(scope="module")
 def written(table, tmp_path_factory):
     path = tmp_path_factory.mktemp("written") / "run"
-    grow(make_loss(table), PENALTY, small_steps(), observers=[Checkpoints(path)])
+    discover(table, checkpoint=path)
     return path.read_bytes()
+
+
+def begun(path, table, plan=None):
+    file = StageFile(path)
+    file.begin(plan or Plan(), TableRows(table))
+    return file
+
+
+def test_results_come_back_as_they_were(table, tmp_path):
+    begun(tmp_path / "c", table).stage("a", lambda: TREE)
+    found = StageFile.read(tmp_path / "c").stage("a", pytest.fail)
+    assert found["inner"] == TREE["inner"]
+    for name in ("theta", "kept"):
+        assert found[name].dtype == TREE[name].dtype
+        assert found[name].tolist() == TREE[name].tolist()
+        assert found[name].flags.writeable
+
+
+def test_a_stage_that_is_not_complete_is_not_kept(table, tmp_path):
+    file = begun(tmp_path / "c", table)
+    assert file.stage("a", lambda: TREE, complete=lambda: False) == TREE
+    assert file.find("a") is None
+    assert not (tmp_path / "c").exists()
+
+
+def test_what_came_after_a_stage_is_forgotten_with_it(table, tmp_path):
+    file = begun(tmp_path / "c", table)
+    for name in "abc":
+        file.stage(name, lambda: TREE)
+    file.forget("b")
+    assert [file.find(name) is not None for name in "abc"] == [True, False, False]
+
+
+def test_parts_of_a_stage_are_written_while_that_takes_little_of_the_time(table, tmp_path):
+    file = begun(tmp_path / "c", table)
+    file.put("a.0", TREE)
+    file.put("a.1", TREE, part=True)  # at once after the first
+    assert StageFile.read(tmp_path / "c").find("a.1") is None
+    file.put("a.2", TREE)
+    assert StageFile.read(tmp_path / "c").find("a.1") is not None
+
+
+def test_without_a_path_nothing_is_kept():
+    file = StageFile()
+    file.stage("a", lambda: TREE)
+    assert file.find("a") is None
 
 
 @pytest.mark.parametrize("place", [0, 25, 60, 500, -400, -1])
@@ -135,7 +88,7 @@ def test_one_changed_byte_is_noticed(table, written, tmp_path, place):
     path = tmp_path / "damaged"
     path.write_bytes(damaged)
     with pytest.raises(FileFormatError, match=r"not a checkpoint|damaged"):
-        resume(path, make_loss(table))
+        resume_discovery(path, table)
 
 
 @pytest.mark.parametrize("length", [0, 10, 40, 1000])
@@ -143,93 +96,137 @@ def test_truncated_files_are_refused(table, written, tmp_path, length):
     path = tmp_path / "short"
     path.write_bytes(written[:length])
     with pytest.raises(FileFormatError, match=r"not a checkpoint|damaged"):
-        resume(path, make_loss(table))
+        resume_discovery(path, table)
 
 
 def test_foreign_files_are_refused(table, tmp_path):
     path = tmp_path / "foreign"
     path.write_bytes(b"PK\x03\x04" + bytes(500))
     with pytest.raises(FileFormatError, match="is not a checkpoint of edgegraft"):
-        resume(path, make_loss(table))
+        resume_discovery(path, table)
     with pytest.raises(FileNotFoundError):
-        resume(tmp_path / "absent", make_loss(table))
+        resume_discovery(tmp_path / "absent", table)
+
+
+def test_files_of_other_versions_are_refused(table, written, tmp_path, monkeypatch):
+    path = tmp_path / "c"
+    path.write_bytes(written)
+    later = replace(checkpoint.FORMAT, version=checkpoint.FORMAT.version + 1)
+    monkeypatch.setattr(checkpoint, "FORMAT", later)
+    with pytest.raises(FileFormatError, match="version 9, and this release reads 10"):
+        resume_discovery(path, table)
+
+
+def shuffled(table, column):
+    """Return a table whose margins are the same, one column in another order of the rows."""
+    codes = table.codes()
+    codes[:, column] = np.random.default_rng(0).permutation(codes[:, column])
+    return PackedTable.from_codes(codes, table.schema)
+
+
+@pytest.mark.parametrize("column", range(3))
+def test_a_column_in_another_order_is_another_table(table, written, tmp_path, column):
+    path = tmp_path / "run"
+    path.write_bytes(written)
+    other = shuffled(table, column)
+    assert (PairCounts(other).margins().values == PairCounts(table).margins().values).all()
+    with pytest.raises(FileFormatError, match="other rows"):
+        resume_discovery(path, other)
 
 
 @pytest.mark.parametrize(
     ("other", "message"),
-    [
-        ({"n": 11}, "other data"),
-        ({"seed": 5}, "other rows or another objective"),
-        ({"n_rows": 1999}, "other rows or another objective"),
-    ],
+    [({"n": 11}, "other data"), ({"seed": 5}, "other rows"), ({"n_rows": 1999}, "other rows")],
 )
-def test_checkpoints_of_other_data_are_refused(written, tmp_path, other, message):
+def test_other_data_are_refused(written, tmp_path, other, message):
     path = tmp_path / "run"
     path.write_bytes(written)
     with pytest.raises(FileFormatError, match=message):
-        resume(path, make_loss(make_table(**other)[0]))
+        resume_discovery(path, make_table(**other)[0])
 
 
-@dataclass(frozen=True)
-class TwiceAsHard(Penalty):
-    """A penalty of the caller's own."""
-
-    def edge_weights(self, edges, cells):
-        return 2.0 * super().edge_weights(edges, cells)
-
-
-class First:
-    """An activation rule of the caller's own."""
-
-    def select(self, edges, scores):
-        return np.arange(min(1, len(edges)))
+def test_other_weights_and_designs_are_refused(table, written, tmp_path):
+    path, n = tmp_path / "run", table.n_rows
+    path.write_bytes(written)
+    with pytest.raises(FileFormatError, match="other rows, weights or design"):
+        resume_discovery(path, table, weights=np.arange(n) % 2 + 1.0)
+    design = SurveyDesign.of(n, clusters=np.arange(n) // 2)
+    with pytest.raises(FileFormatError, match="other rows, weights or design"):
+        resume_discovery(path, table, design=design)
 
 
-def test_penalties_that_a_file_cannot_hold_are_refused_at_the_start(table, tmp_path):
-    loss, path, log = make_loss(table), tmp_path / "run", Log()
-    with pytest.raises(ValueError, match="cannot hold the penalty TwiceAsHard"):
-        grow(loss, TwiceAsHard(0.01), small_steps(), observers=[Checkpoints(path), log])
-    assert log.kinds == []
-    assert not path.exists()
-    assert grow(loss, TwiceAsHard(0.01), small_steps(max_edges=2)).reason  # without, as before
+def test_other_plans_are_refused(table, written, tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(written)
+    with pytest.raises(FileFormatError, match="another plan: fwer is None there"):
+        resume_discovery(path, table, Plan(fwer=1e-9))
+    again = resume_discovery(path, table, Plan(n_jobs=2))  # which changes no result
+    assert again.model == resume_discovery(path, table).model
 
 
-def test_rules_that_a_file_cannot_hold_are_refused_at_the_start(table, tmp_path):
-    policy = choose_policy(small_steps(), 12)
-    policy = replace(policy, strategy=policy.strategy._replace(rule=First()))
-    growth = SearchState.begin(Problem.of(make_loss(table), PENALTY, small_steps(), policy))
-    with pytest.raises(ValueError, match="cannot hold the policy, which has parts"):
-        run_search(growth, [Checkpoints(tmp_path / "run")])
-    assert growth.n_activations == 0
+def test_other_samples_are_refused(tmp_path):
+    rows, path = as_blocks(network_rows()), tmp_path / "run"
+    discover(rows, checkpoint=path, sample_rows=2000)
+    with pytest.raises(FileFormatError, match="another sample: sample_rows is 2000 there"):
+        resume_discovery(path, rows, sample_rows=1500)
 
 
-def test_a_fallback_lasts_and_is_resumed(tmp_path):
-    """Once belief propagation has been left, no later step and no resumed run goes back to it."""
+def test_names_are_part_of_the_data(table, written, tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(written)
+    first, *rest = table.schema
+    renamed = table.with_schema(Schema([replace(first, name="other"), *rest]))
+    with pytest.raises(FileFormatError, match="other data: names or categories differ"):
+        resume_discovery(path, renamed)
+
+
+def test_a_plan_comes_from_the_file(table, tmp_path):
+    path, plan = tmp_path / "run", Plan(fdr=0.2, selectivity=0.5, max_edges=3)
+    stopped = discover(table, plan, checkpoint=path)
+    again = resume_discovery(path, table)
+    assert again.plan == replace(plan, n_jobs=again.plan.n_jobs)
+    assert again.model == stopped.model
+
+
+def test_an_interrupted_search_goes_on(table, tmp_path):
+    path, plan = tmp_path / "run", Plan(strategy="exhaustive")
+    whole = discover(table, plan)
+    for steps in (2, 5):
+        stopped = discover(table, plan, checkpoint=path, observers=[Log(stop_after=steps)])
+        assert stopped.search.reason.requested
+    found = resume_discovery(path, table, plan)
+    assert found.search.reason == whole.search.reason
+    assert found.search.n_activations >= whole.search.n_activations - 1
+    assert set(map(tuple, found.model.edges.tolist())) == set(
+        map(tuple, whole.model.edges.tolist())
+    )
+    assert found.search.events[0].kind == "start"
+
+
+@pytest.mark.parametrize("loss", ["pseudolikelihood", "bp"])
+def test_an_ended_search_is_what_its_result_says(table, loss):
+    objective = make_loss(table)
+    if loss == "bp":
+        objective = Likelihood(PairCounts(table), BeliefPropagation(tol=1e-8))
+    search = grow(objective, PENALTY, penalised(max_edges=8, max_tests=4))
+    again = SearchState.ended(search.problem, search.result())
+    assert again.graph.layout.edges.tolist() == search.graph.layout.edges.tolist()
+    assert again.theta().tobytes() == search.theta().tobytes()
+    assert (again.n_tests, again.n_tables) == (search.n_tests, search.n_tables)
+    assert (again.n_activations, again.reason) == (search.n_activations, search.reason)
+    assert [event.kind for event in again.events] == [event.kind for event in search.events]
+
+
+def test_a_fallback_lasts():
+    """Once belief propagation has been left, what is made of the result does not go back to it."""
     rng = np.random.default_rng(0)
     hidden = rng.random((3000, 1)) < 0.5
     codes = (hidden ^ (rng.random((3000, 8)) < 0.12)).astype(np.int32)
-    counts = PairCounts(PackedTable.from_codes(codes))
-    objective = Likelihood(counts, BeliefPropagation(tol=1e-8))
-    settings, path = small_steps(checkpoint_every=1, max_edges=24), tmp_path / "run"
+    objective = Likelihood(PairCounts(PackedTable.from_codes(codes)), BeliefPropagation(tol=1e-8))
+    settings = penalised(max_edges=24, max_tests=4, reservoir_size=6, selectivity=0.5)
     with pytest.warns(ConvergenceWarning, match="continuing with the engine 'trw'") as said:
-        whole = grow(objective, Penalty(0.002, 1e-3), settings)
+        search = grow(objective, Penalty(0.002, 1e-3), settings)
     assert len(said) == 1
-    assert whole.solution.info.engine == "trw"
-    engines = []
-
-    class Stop:
-        def on_event(self, event, growth):
-            engines.append(growth.solution.info.engine)
-            return engines[-1] == "trw" and event.kind == "checkpoint"
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        stopped = grow(
-            objective, Penalty(0.002, 1e-3), settings, observers=[Checkpoints(path), Stop()]
-        )
-    assert "bp" in engines
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        resumed = resume(path, Likelihood(counts, BeliefPropagation(tol=1e-8)))
-    assert resumed.n_activations > stopped.n_activations
-    assert_same(whole, resumed)
+    again = SearchState.ended(search.problem, search.result())
+    assert again.fell_back
+    assert again.solution.info.engine == "trw"

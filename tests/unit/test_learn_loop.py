@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,9 +154,9 @@ def test_settings_refuse_what_they_cannot_mean(wrong, message):
 
 
 def test_parts_follow_the_number_of_variables():
-    strategy = choose_policy(penalised(), 1000).strategy
+    strategy = choose_policy(penalised(), 1000)
     assert (strategy.capacity, strategy.max_tests) == (1000, 250)
-    assert choose_policy(penalised(reservoir_size="unlimited"), 10).strategy.capacity is None
+    assert choose_policy(penalised(reservoir_size="unlimited"), 10).capacity is None
 
 
 def test_ctrl_c_ends_a_run_with_a_model():
@@ -215,7 +216,7 @@ def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger, monkeypat
     assert set(whole) <= sure
     assert len(whole) > 0.8 * len(sure)  # some have no gradient yet
     assert len(first_of(relaxed=True, max_edges=3)) == 3
-    monkeypatch.setattr(steps, "_LARGEST_BATCH", 5)
+    monkeypatch.setattr(steps, "_STEP", replace(steps._STEP, pairs=5))
     assert first_of(relaxed=True) == whole
     monkeypatch.undo()
     assert len(first_of(relaxed=False)) < len(whole)

@@ -13,15 +13,14 @@ from edgegraft.datasets import make_chain
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.grafting.state import MAX_RETURNS
 from edgegraft.inference import BeliefPropagation
-from edgegraft.learn import Checkpoints, Problem, SearchState, certify, grow, resume
-from edgegraft.learn.checkpoint import load
+from edgegraft.learn import Problem, SearchState, certify, grow
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table, penalised
 
 PENALTY = Penalty(0.005)
-FEW = penalised(checkpoint_every=2, max_tests=4, reservoir_size=4)
+FEW = penalised(max_tests=4, reservoir_size=4)
 
 
 @pytest.fixture(scope="module")
@@ -66,28 +65,9 @@ def test_without_such_pairs_nothing_is_counted(counts):
     assert not growth.returned
 
 
-@pytest.mark.parametrize("stop_after", [14, 34])
-def test_a_resumed_run_gives_up_the_same_pairs(counts, tmp_path, stop_after):
-    with pytest.warns(ConvergenceWarning):
-        whole = grow(loss_of(counts), PENALTY, FEW)
-    assert whole.n_activations > stop_after
-    path = tmp_path / "run"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        grow(loss_of(counts), PENALTY, FEW, observers=[Checkpoints(path), Log(stop_after)])
-    counted = load(path, loss_of(counts)).returned
-    assert bool(len(counted)) == (stop_after == 34)  # before the first return and amid them
-    with pytest.warns(ConvergenceWarning):
-        resumed = resume(path, loss_of(counts))
-    assert resumed.theta().tobytes() == whole.theta().tobytes()
-    assert (resumed.n_tests, resumed.n_activations) == (whole.n_tests, whole.n_activations)
-    assert resumed.returned == whole.returned
-
-
 def test_returns_are_counted_by_pair():
     state = SearchState.begin(Problem.of(make_loss(make_table()[0]), PENALTY, FEW))
     pairs = np.array([(0, 1), (2, 3), (0, 2)])
     state.returned.update({1: MAX_RETURNS - 1, 2 * 12 + 3: MAX_RETURNS})
-    again = SearchState.from_state(state.problem, state.state())
-    assert again.gave_up(pairs).tolist() == [False, True, False]
-    assert again.gave_up(pairs[:0]).shape == (0,)
+    assert state.gave_up(pairs).tolist() == [False, True, False]
+    assert state.gave_up(pairs[:0]).shape == (0,)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from edgegraft.core.container import write_container
 from edgegraft.errors import DataError, FileFormatError
-from edgegraft.ingest.code_buffer import CodeBuffer
+from edgegraft.ingest.columns import CodeBuffer
 from edgegraft.kernels.counting.pairs import LANES
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.packed import FORMAT
-from edgegraft.table.store import MISSING
+from edgegraft.table.schema import MISSING
 from tests.conftest import random_codes
 
 STATES = [2, 3, 1, 21, 70, 64, 65]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgegraft.contrib.dask.partitions import merge, open_part, pack_part, settle
 from edgegraft.errors import DataError
 from edgegraft.ingest import pack
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.scale.partitions import merge, open_part, pack_part, settle
 
 OPTIONS = ReadOptions()
 

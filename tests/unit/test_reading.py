@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from edgegraft import GraftedMRF
 from edgegraft.cli.app import app
 from edgegraft.datasets import make_chain
-from edgegraft.errors import DataError, ModelError, SettingError
+from edgegraft.errors import DataError, SettingError
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import (
     plot_adjacency,
@@ -74,38 +74,38 @@ def test_edges_that_only_predict_have_intervals_and_no_tests():
     found = read_network(fitted, z > 0, n_resamples=5)
     untested = np.isnan(found.edges["q_value"])
     assert (found.edges["low"] < found.edges["high"]).all()
-    assert (np.isnan(found.edges["returns"]) == untested).all()
+    assert (np.isnan(found.edges["replication_probability"]) == untested).all()
     assert (~untested).sum() == fitted.network_model_.n_edges < fitted.model_.n_edges
 
 
 def test_the_same_rows_held_out_are_predicted_alike(found):
     for name in ("accuracy", "explained", "r2"):
         assert np.allclose(found.variables[name], found.variables[f"held_{name}"])
-    assert (found.variables["accuracy"] >= found.variables["usual"] - 0.01).all()
+    assert (found.variables["accuracy"] >= found.variables["baseline_accuracy"] - 0.01).all()
     assert ((found.variables["explained"] > 0) & (found.variables["explained"] < 1)).all()
 
 
 def test_pairs_that_are_not_edges_exclude_effects_and_come_once(found, fitted):
-    assert len(found.absent["excluded"]) == 21 - len(fitted.edges_)
+    assert len(found.absent["effect_upper_bound"]) == 21 - len(fitted.edges_)
     # Of 1,200 rows: nearly three standard errors at least, and not much more.
-    assert (found.absent["excluded"] > 2.9 / np.sqrt(1200)).all()
-    assert (found.absent["excluded"] < 6 / np.sqrt(1200)).all()
+    assert (found.absent["effect_upper_bound"] > 2.9 / np.sqrt(1200)).all()
+    assert (found.absent["effect_upper_bound"] < 6 / np.sqrt(1200)).all()
 
 
 def test_stability_falls_with_the_rows_that_are_dropped(found):
     assert (np.diff(found.dropped["strength_correlation"]) < 0.05).all()
     assert 0.3 <= found.coefficient["strength"] <= 0.9
     assert set(found.communities) == {0.5, 1.0, 2.0}
-    assert (found.edges["returns"] > 0.5).all()
+    assert (found.edges["replication_probability"] > 0.5).all()
 
 
 def test_two_edges_are_compared(found):
-    first, second = (("q0", "q1"), ("q1", "q2"))
-    apart, low, high = found.edge_difference(first, second)
-    assert low < apart < high
-    assert found.edge_difference(second, first)[0] == pytest.approx(-apart)
-    with pytest.raises(ModelError, match="do not share an edge"):
-        found.edge_difference(("q0", "q6"), second)
+    columns = found.differences()
+    assert (columns["low"] < columns["difference"]).all()
+    assert (columns["difference"] < columns["high"]).all()
+    sizes = np.abs(found.edges["effect"])
+    assert columns["difference"][0] == pytest.approx(sizes[0] - sizes[1])
+    assert len(found.frame("differences")) == len(sizes) * (len(sizes) - 1) // 2
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,12 @@ def test_rows_of_a_cluster_are_resampled_together(fitted, found):
         for name, one in named.items()
     }
     assert width["counted"] == pytest.approx(width["naive"], rel=0.02)
-    assert counted.absent["excluded"] == pytest.approx(naive.absent["excluded"], rel=0.02)
+    assert counted.absent["effect_upper_bound"] == pytest.approx(
+        naive.absent["effect_upper_bound"], rel=0.02
+    )
     assert width["naive"] == pytest.approx(width["once"] / np.sqrt(3), rel=0.02)
     assert width["grouped"] == pytest.approx(width["once"], rel=0.02)
-    single, copied = (np.median(one.absent["excluded"]) for one in (found, grouped))
+    single, copied = (np.median(one.absent["effect_upper_bound"]) for one in (found, grouped))
     assert copied == pytest.approx(single, rel=0.1)
     assert {"community", "community_0.5"} <= set(grouped.variables)
     own = [one.edges["high"] - one.edges["low"] for one in (found, grouped)]
@@ -160,7 +162,7 @@ def test_the_command_reads_a_model_file(fitted, tmp_path):
     assert done.exit_code == 0, done.output
     assert "exclude effects above" in done.stdout
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "The network read" in page
+    assert ">Centrality<" in page
     assert page.count('src="data:image/png;base64,') == 6
     options = ["--json", "--clusters", "who", "--weights", "w", "--resolution", "1.5"]
     found = json.loads(CliRunner().invoke(app, [*arguments[:3], *options]).stdout)

@@ -14,8 +14,8 @@ import pytest
 from edgegraft.errors import DataError, ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import data_quality, write_report
-from edgegraft.report.page_html import as_number, as_script_json
-from edgegraft.report.page_model import MAX_DRAWN
+from edgegraft.report.page import as_script_json
+from edgegraft.report.style import LIMITS, as_words
 from edgegraft.table import PackedTable, Schema, Variable
 
 VOID = {"meta", "link", "input", "br"}
@@ -23,7 +23,7 @@ HOSTILE = [
     "<script>alert(1)</script>",
     """'"><img src=x onerror=alert(1)>""",
     "</script><b>&amp;\u2028\u2029",
-    "$title ${network} \ud800 \x00",
+    "{{ title }} {% raw %} \ud800 \x00",
 ]
 
 
@@ -263,8 +263,8 @@ def test_large_networks_are_cut_and_say_so(tmp_path):
     schema = Schema.from_states([2] * n)
     theta = np.random.default_rng(0).normal(scale=0.01, size=2 * n + 4 * len(edges))
     page, text = written(tmp_path, PairwiseMRF(schema, edges, theta))
-    assert len(page.data("network-data")["edges"]) == MAX_DRAWN
-    assert f"{MAX_DRAWN:,} strongest of {len(edges):,} edges" in page.text
+    assert len(page.data("network-data")["edges"]) == LIMITS.drawn
+    assert f"{LIMITS.drawn:,} strongest of {len(edges):,} edges" in page.text
     assert len(text) < 2_000_000
 
 
@@ -315,4 +315,4 @@ def test_data_quality_counts_what_is_missing_and_rare():
     [(True, "yes"), (12345, "12,345"), (1234.5, "1,234"), (-np.inf, "-∞"), (1e-12, "1e-12")],
 )
 def test_numbers_for_people(value, shown):
-    assert as_number(value) == shown
+    assert as_words(value) == shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -321,8 +323,8 @@ class Copies:
 
 
 def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "_MIN_ROWS", 200)
-    plan = Plan(checkpoint_every=1, selectivity=0.9)
+    monkeypatch.setattr(stages, "_GROWING", replace(stages._GROWING, min_rows=200))
+    plan = Plan(selectivity=0.9)
     path = tmp_path / "run.checkpoint"
     copies = Copies(path)
     X = network_rows()

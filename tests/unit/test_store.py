@@ -1,4 +1,4 @@
-"""Stores of bit planes: the same table as `pack` makes, found again as long as it is the same."""
+"""Stores of codes: the same table as `pack` makes, found again as long as it is the same."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from edgegraft.config import ReadingOptions
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, EncodingWarning, FileFormatError, MemoryBudgetError
 from edgegraft.estimators import GraftedMRF
-from edgegraft.ingest import cache as cache_module
 from edgegraft.ingest import pack
-from edgegraft.ingest.cache import cache_folder, open_store
-from edgegraft.ingest.memory import share_out
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.table.store import PlaneStore
+from edgegraft.scale import disk
+from edgegraft.scale.disk import cache_folder, open_store, share_out
+from edgegraft.scale.store import DiskStore
 
 N_ROWS = 3000
 
@@ -42,7 +42,7 @@ def table(n_rows=N_ROWS, seed=0):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(cache_module, "block_rows", lambda n: 512)
+    monkeypatch.setattr(disk, "block_rows", lambda n: 512)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_store_is_the_table_that_pack_makes(tmp_path, folder, kind, parts):
 
 def test_a_stream_is_stored_until_it_is_closed(folder):
     store = open_store(table().to_reader(max_chunksize=700), folder=folder)
-    assert list(folder.glob("*.planes")) == []  # it has no name already
+    assert list(folder.glob("*.rows")) == []  # it has no name already
     assert_same(store, pack(table()))
     store.close()
     assert list(folder.iterdir()) == []
@@ -127,8 +127,8 @@ def test_a_schema_is_kept_to(tmp_path, folder):
 def passes(monkeypatch):
     """How often a source was read."""
     seen = []
-    true = cache_module.store_source
-    monkeypatch.setattr(cache_module, "store_source", lambda *a: seen.append(1) or true(*a))
+    true = disk.write_store
+    monkeypatch.setattr(disk, "write_store", lambda *a: seen.append(1) or true(*a))
     return seen
 
 
@@ -174,12 +174,12 @@ def test_warnings_come_again_with_the_store(tmp_path, folder):
 def test_a_damaged_store_is_made_again(tmp_path, folder, passes):
     where = write(tmp_path)
     open_store(where, folder=folder).close()
-    (path,) = folder.glob("*.planes")
+    (path,) = folder.glob("*.rows")
     content = path.read_bytes()
     for damaged in (content[:-1], content[:100], b"", content[:-40] + b"x" * 10 + content[-30:]):
         path.write_bytes(damaged)
         with pytest.raises(FileFormatError, match="delete it, and it is made again"):
-            PlaneStore(path)
+            DiskStore(path)
         with open_store(where, folder=folder) as store:
             assert store.n_rows == N_ROWS
     assert len(passes) == 5
@@ -193,7 +193,7 @@ def test_the_oldest_stores_make_room(tmp_path, folder):
         sizes.append(store.path.stat().st_size)
         os.utime(store.path, ns=(k, k))
         store.close()
-    paths = sorted(folder.glob("*.planes"), key=lambda p: p.stat().st_mtime_ns)
+    paths = sorted(folder.glob("*.rows"), key=lambda p: p.stat().st_mtime_ns)
     (tmp_path / "new").mkdir()
     open_store(write(tmp_path / "new"), folder=folder, max_bytes=sum(sizes[1:]) + 100).close()
     assert [p.exists() for p in paths] == [False, False, True]
@@ -209,7 +209,7 @@ def test_a_new_store_pushes_an_old_one_out(tmp_path, folder):
     first.close()
 
 
-def test_planes_beyond_the_limit_are_refused(tmp_path, folder):
+def test_stores_beyond_the_limit_are_refused(tmp_path, folder):
     with pytest.raises(MemoryBudgetError, match=r"more than the 1,000 bytes .*cache_size="):
         open_store(write(tmp_path), folder=folder, max_bytes=1000)
     assert list(folder.iterdir()) == []
@@ -217,7 +217,7 @@ def test_planes_beyond_the_limit_are_refused(tmp_path, folder):
 
 def test_what_a_killed_process_left_is_removed(tmp_path, folder):
     folder.mkdir()
-    old, young = folder / ".x.planes.abc", folder / ".y.planes.def"
+    old, young = folder / ".x.rows.abc", folder / ".y.rows.def"
     for path in (old, young):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
@@ -231,12 +231,12 @@ def test_the_folder_is_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.delenv("EDGEGRAFT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("sys.platform", "linux")
-    assert cache_folder() == tmp_path / "edgegraft" / "planes"
+    assert cache_folder() == tmp_path / "edgegraft" / "rows"
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
     told = []
     open_store(
         write(tmp_path, kind, parts=3),
@@ -252,7 +252,7 @@ def test_a_pass_reports_rows_and_time(tmp_path, folder, kind, monkeypatch):
 
 
 def test_a_stream_has_no_time_left(folder, monkeypatch):
-    monkeypatch.setattr("edgegraft.ingest.sources._EVERY", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.sources._Pace.report", 0.0)
     told = []
     open_store(table().to_reader(), folder=folder, options=ReadOptions(on_rows=told.append)).close()
     assert told[-1].rows == N_ROWS
@@ -270,8 +270,8 @@ def chain_table(n_rows=4000):
 @pytest.fixture
 def tight(monkeypatch):
     """Memory so short that only some of the rows fit."""
-    monkeypatch.setattr("edgegraft.ingest.memory._MIN_ROWS", 100)
-    monkeypatch.setattr("edgegraft.ingest.memory._RESERVED", 0)
+    monkeypatch.setattr("edgegraft.scale.disk.Share.least_rows", 100)
+    monkeypatch.setattr("edgegraft.scale.disk.Share.reserved", 0)
     return 24 * 6 * 3000
 
 
@@ -285,16 +285,20 @@ def test_a_fit_within_a_limit_of_memory(tmp_path, folder, kind, tight):
         "file": where / "part-00.parquet",
         "reader": data.to_reader(),
     }[kind]
-    network = GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0).fit(given)
+    network = GraftedMRF(
+        max_memory=tight, reading=ReadingOptions(cache_dir=folder), random_state=0
+    ).fit(given)
     assert sorted(map(tuple, network.edges_.tolist())) == [(k, k + 1) for k in range(5)]
     assert list(network.feature_names_in_) == data.column_names
     assert network.n_features_in_ == 6
-    assert len(list(folder.glob("*.planes"))) == (kind != "reader")
+    assert len(list(folder.glob("*.rows"))) == (kind != "reader")
 
 
 def test_rows_that_fit_the_limit_are_fitted_as_ever(tmp_path, folder):
     where = write(tmp_path, data=chain_table())
-    limited = GraftedMRF(max_memory="4 GiB", cache_dir=folder, random_state=0).fit(where)
+    limited = GraftedMRF(
+        max_memory="4 GiB", reading=ReadingOptions(cache_dir=folder), random_state=0
+    ).fit(where)
     assert limited.model_ == GraftedMRF(random_state=0).fit(where).model_
 
 
@@ -308,12 +312,14 @@ def test_the_sample_does_not_depend_on_threads():
 def test_weights_come_along(tmp_path, folder, tight):
     where = write(tmp_path, data=chain_table())
     weights = np.arange(4000) % 3
-    network = GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0)
+    network = GraftedMRF(max_memory=tight, reading=ReadingOptions(cache_dir=folder), random_state=0)
     network.fit(where, sample_weight=weights)
     assert {(k, k + 1) for k in range(5)} <= set(map(tuple, network.edges_.tolist()))
     assert (
         network.model_
-        != GraftedMRF(max_memory=tight, cache_dir=folder, random_state=0).fit(where).model_
+        != GraftedMRF(max_memory=tight, reading=ReadingOptions(cache_dir=folder), random_state=0)
+        .fit(where)
+        .model_
     )
     with pytest.raises(DataError, match=r"shape \(7,\), but the table has 4000 rows"):
         network.fit(where, sample_weight=weights[:7])
@@ -322,11 +328,13 @@ def test_weights_come_along(tmp_path, folder, tight):
 def test_a_limit_that_cannot_be_kept_is_refused(tmp_path, folder):
     where = write(tmp_path, data=chain_table())
     with pytest.raises(MemoryBudgetError, match=r"allow at least 0\.\d+ GiB \(max_memory=\)"):
-        GraftedMRF(max_memory="100 MB", cache_dir=folder).fit(where)
+        GraftedMRF(max_memory="100 MB", reading=ReadingOptions(cache_dir=folder)).fit(where)
     with pytest.raises(ValueError, match="invalid size 'much'"):
-        GraftedMRF(max_memory="much", cache_dir=folder).fit(where)
+        GraftedMRF(max_memory="much", reading=ReadingOptions(cache_dir=folder)).fit(where)
     with pytest.raises(MemoryBudgetError, match="cache_size="):
-        GraftedMRF(max_memory="4 GiB", cache_dir=folder / "new", cache_size=100).fit(where)
+        GraftedMRF(
+            max_memory="4 GiB", reading=ReadingOptions(cache_dir=folder / "new", cache_size=100)
+        ).fit(where)
 
 
 def test_large_files_are_limited_unasked(tmp_path, folder, monkeypatch, passes):
@@ -334,6 +342,6 @@ def test_large_files_are_limited_unasked(tmp_path, folder, monkeypatch, passes):
     monkeypatch.setenv("EDGEGRAFT_CACHE", str(folder))
     GraftedMRF(random_state=0).fit(where)
     assert passes == []
-    monkeypatch.setattr("edgegraft.ingest.rows._LARGE", 0.0)
+    monkeypatch.setattr("edgegraft.ingest.rows.MemoryRule.large", 0.0)
     GraftedMRF(random_state=0).fit(where)
     assert passes == [1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 from benchmarks import walks
@@ -20,6 +22,9 @@ def test_the_three_walks_are_counted_and_listed(capsys):
         assert functions >= doors >= files > 0
         assert functions + kernels < 1000
     assert fit[0] > query[0]
+    limits = tomllib.loads(Path("tools/budget.toml").read_text())["limits"]
+    assert fit[0] <= limits["walk_functions"]
+    assert fit[2] <= limits["walk_files"]
     assert "GraftedMRF.fit*" in shown
     assert "MessageEngine.run*" in shown
 

@@ -103,11 +103,11 @@ class BestThree:
 
 
 policy = choose_policy(settings, len(table.schema))
-policy = replace(policy, strategy=policy.strategy._replace(rule=BestThree()))
+policy = replace(policy, rule=BestThree())
 growth = grow(loss, Penalty(0.015, ridge=1e-3), settings, policy=policy)
 print(f"{len(growth.graph)} edges after {growth.n_activations} activations;", growth.reason)
 
 # %%
-# Current limits: ``Settings(priority=...)``, and therefore ``GraftedMRF``, accepts only "auto" and
-# "uniform"; your own order goes through ``SearchState`` as above, your own rule through a policy. A
-# checkpoint keeps the order of the pairs, but refuses a search with your own rule.
+# Current limits: ``GraftingSettings(priority=...)`` accepts only "auto" and "uniform"; your own
+# order goes through ``SearchState`` as above, your own rule through a policy. Such a search has
+# no checkpoint.

@@ -41,14 +41,14 @@ from time import perf_counter
 
 import numpy as np
 
-from edgegraft import GraftedMRF
+from edgegraft import GraftedMRF, GraftingSettings
 from edgegraft.datasets import make_chain
 
 data = make_chain(12, n_states=3, n_rows=6000, random_state=1)
 train, test = data.X[:4000], data.X[4000:]
 for objective in ("pseudolikelihood", "likelihood"):
     began = perf_counter()
-    network = GraftedMRF(objective=objective, random_state=0).fit(train)
+    network = GraftedMRF(search=GraftingSettings(objective=objective), random_state=0).fit(train)
     seconds = perf_counter() - began
     right = sorted(network.edges_.tolist()) == data.edges.tolist()
     likelihood = network.model_.log_likelihood(test).rows.mean()
@@ -200,7 +200,7 @@ except TreewidthError as error:
 # The likelihood needs ``log Z``, which Gibbs sampling does not compute:
 
 try:
-    GraftedMRF(objective="likelihood", inference="gibbs").fit(train)
+    GraftingSettings(objective="likelihood", inference="gibbs")
 except ValueError as error:
     print(error)
 

@@ -87,8 +87,9 @@ done = subprocess.run(
 print(done.stderr.replace(str(folder), "...").splitlines()[-2], done.stdout, sep="\n")
 
 # %%
-# In Python that is ``GraftedMRF(max_memory="1020 MiB", n_jobs=1, cache_dir="planes").fit("rows")``;
-# a pattern (``"rows/*.csv"``, quoted in a shell), an Arrow stream or a single file work as well.
+# In Python that is ``GraftedMRF(max_memory="1020 MiB", n_jobs=1, reading=planes).fit("rows")``
+# with ``planes = ReadingOptions(cache_dir="planes")``. A pattern (``"rows/*.csv"``, quoted in a
+# shell), an Arrow stream or a single file work as well.
 # The limit is divided according to estimates and not enforced. The sample depends only on the
 # limit; so that the result does not depend on the number of threads, threads that would exceed the
 # limit are not started.

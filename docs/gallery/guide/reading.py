@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from edgegraft import GraftedMRF, PairCounts, pack
+from edgegraft import GraftedMRF, GraftingSettings, PairCounts, pack
 from edgegraft.counts import mutual_information
 from edgegraft.datasets import make_chain
 
@@ -101,7 +101,9 @@ many = make_chain(3, n_rows=64000, couplings="ising", coupling_range=(0.08, 0.08
 sizes = (250, 1000, 4000, 16000, 64000)
 measured = []
 for size in sizes:
-    network = GraftedMRF(fdr=None, penalty=0.0, random_state=0).fit(many[:size])
+    network = GraftedMRF(fdr=None, search=GraftingSettings(penalty=0.0), random_state=0).fit(
+        many[:size]
+    )
     found = pd.DataFrame(network.edge_table_)
     edge = found[(found["first"] == "x0") & (found["second"] == "x1")].iloc[0]
     measured.append((edge["strength"], edge["p_value"]))
@@ -169,7 +171,9 @@ right.set(xlabel="strength, 95 % interval")
 # fits with different ridges.
 
 for ridge in ("auto", 0.01, 0.1):
-    strength = GraftedMRF(ridge=ridge, random_state=0).fit(frame).edge_strengths_
+    strength = (
+        GraftedMRF(search=GraftingSettings(ridge=ridge), random_state=0).fit(frame).edge_strengths_
+    )
     print(f"ridge {ridge}: {np.round(strength, 2)}")
 
 # %%

@@ -9,17 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 
 from edgegraft import report
-from edgegraft.cli.console import cell, say, show_table
+from edgegraft.cli.console import SCREEN, cell, say, show_table, wrote
 from edgegraft.cli.model_commands import save_picture
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, counted, listing
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.output import as_text, write_rows
 from edgegraft.ingest.rows import read_codes, read_weights
-from edgegraft.io.exports import as_text, write_rows
 from edgegraft.model import PairwiseMRF, read_details
 from edgegraft.study import Comparison, NetworkReading, PowerPlan
 from edgegraft.study.columns import plain_columns
@@ -29,8 +28,15 @@ from edgegraft.table.arrow import labels
 Json = dict[str, Any]
 Columns = dict[str, Any]
 _ENDS = ["first", "second"]
-_SHOWN = 40
-_MAX_POINTS = 50  # of a curve
+_HEADS = {"r2": "R²", "p_value": "p-value", "q_value": "q-value", "usual": "commonest"}
+_SCORES = (  # head, key and sign of a score
+    ("accuracy", "accuracy", 1),
+    ("commonest", "baseline_accuracy", 1),
+    ("nats", "mean_log_probability", -1),
+    ("entropy", "baseline_log_probability", -1),
+    ("explained", "explained", 1),
+    ("R²", "r2", 1),
+)
 
 
 def _codes(
@@ -52,11 +58,7 @@ def _codes(
 
 
 def complete(
-    model: PairwiseMRF,
-    path: Path,
-    reading: ReadOptions,
-    method: Literal["map", "draw"],
-    seed: int,
+    model: PairwiseMRF, path: Path, reading: ReadOptions, method: Literal["map", "draw"], seed: int
 ) -> tuple[dict[str, Any], int, str | None]:
     """Return the columns of a file with their missing cells filled, how many, and how.
 
@@ -102,7 +104,7 @@ def scores(
         "baseline_log_probability": -found["entropy"],
         "explained": found["explained"],
         "accuracy": found["accuracy"],
-        "baseline_accuracy": found["usual"],
+        "baseline_accuracy": found["baseline_accuracy"],
         "r2": found["r2"],
     }
     return rows, {
@@ -126,30 +128,24 @@ def show_scores(console: Console, found: Json) -> None:
     variables = found["by_variable"].items()
     known = [(name, own) for name, own in variables if own["mean_log_probability"] is not None]
     known.sort(key=lambda item: 1.0 if item[1]["explained"] is None else -item[1]["explained"])
-    rows = [
-        [
-            cell(name),
-            f"{own['accuracy']:.1%}",
-            f"{own['baseline_accuracy']:.1%}",
-            f"{-own['mean_log_probability']:.3f}",
-            f"{-own['baseline_log_probability']:.3f}",
-            *(
-                "" if own[share] is None else f"{round(own[share], 3) + 0.0:.1%}"
-                for share in ("explained", "r2")
-            ),
-        ]
-        for name, own in known[:_SHOWN]
+    columns: list[tuple[str, list[Any]]] = [
+        ("variable", [name for name, _ in known[: SCREEN.rows]])
     ]
-    heads = ["variable", ">accuracy", ">commonest", ">nats", ">entropy", ">explained", ">R²"]
-    show_table(console, "Each variable, predicted from the others", heads, rows)
+    for head, key, sign in _SCORES:
+        values = [own[key] for _, own in known[: SCREEN.rows]]
+        columns.append((head, [v if v is None else sign * round(v, 4) + 0.0 for v in values]))
+    show_table(console, "Each variable, predicted from the others", columns)
     say(
         console,
         "Accuracy compares with the share of the commonest category, nats with the entropy; "
-        "explained is the share of the entropy that the other variables explain, R² that of the "
-        "variance (numbers, ordered and two-valued columns).",
+        "explained is the share of the entropy that the other variables explain, R² the share of "
+        "the variance (numbers, ordered and two-valued columns).",
     )
-    if len(known) > _SHOWN:
-        say(console, f"... and {len(known) - _SHOWN:,} variables predicted worse; --json has all.")
+    if len(known) > SCREEN.rows:
+        say(
+            console,
+            f"... and {len(known) - SCREEN.rows:,} variables predicted worse; --json has all.",
+        )
     error = found["standard_error"]
     spread = "" if error is None else f" (standard error {error:.2g})"
     say(
@@ -165,18 +161,18 @@ def write_answer(
     console: Console,
     table: tuple[Path | None, Columns],
     picture: tuple[Path | None, Callable[[], Any]],
-    page: tuple[Path | None, Callable[[Path], None]] | None = None,
+    page: tuple[Path | None, Callable[[Path], None]] = (None, lambda path: None),
 ) -> None:
     """Write what was asked for of an answer: columns, a picture, a page."""
     if table[0] is not None:
         write_rows(table[0], plain_columns(table[1]))
+        wrote(console, "The table", table[0])
     if picture[0] is not None:
         save_picture(picture[1](), picture[0])
-    if page is not None and page[0] is not None:
+        wrote(console, "The picture", picture[0])
+    if page[0] is not None:
         page[1](page[0])
-    for path in (table[0], picture[0], page and page[0]):
-        if path is not None:
-            say(console, f"Written: [bold]{escape(str(path))}[/].")
+        wrote(console, "The report", page[0])
 
 
 def show_comparison(console: Console, found: Comparison, top: int) -> None:
@@ -208,22 +204,30 @@ def show_reading(console: Console, found: NetworkReading, top: int) -> None:
     """Show what was read to people."""
     variables, edges = found.variables, found.edges
     order = np.argsort(-variables["strength"], kind="stable")
-    numbers = ["community", "n_edges", "strength", "influence", "bridge", "accuracy", "usual"]
+    numbers = [
+        "community",
+        "n_edges",
+        "strength",
+        "influence",
+        "bridge",
+        "accuracy",
+        "baseline_accuracy",
+    ]
     numbers += ["explained", "r2", "held_accuracy", "held_explained"]
     title = f"{counted(len(order), 'variable')}, the strongest first"
     _show(console, title, variables, ["name"], numbers, order[:top])
-    numbers = ["effect", "low", "high", "q_value", "returns"]
+    numbers = ["effect", "low", "high", "q_value", "replication_probability"]
     strongest = np.argsort(-np.abs(edges["effect"]), kind="stable")
-    title = "Edges, with intervals of 95 %; returns is the chance to be found again"
+    title = "Edges, with intervals of 95 %"
     _show(console, title, edges, _ENDS, numbers, strongest[:top])
     for name, share in found.coefficient.items():
         say(
             console,
-            f"{share:.0%} of the rows can be dropped and {name} still correlates .7 with that of "
-            "all rows (chance 95 %).",
+            f"{share:.0%} of the rows can be dropped and {name} still correlates .7 with its "
+            "values for all rows (chance 95 %).",
         )
-    if found.absent and len(found.absent["excluded"]):
-        excluded = found.absent["excluded"]
+    if found.absent and len(found.absent["effect_upper_bound"]):
+        excluded = found.absent["effect_upper_bound"]
         say(
             console,
             f"{counted(len(excluded), 'pair')} without an edge: the rows exclude effects above "
@@ -239,14 +243,14 @@ def write_read_page(found: NetworkReading, model: Path, path: Path) -> None:
 
 def show_plan(console: Console, found: PowerPlan, top: int) -> None:
     """Show how many rows are needed."""
-    needed = f"{found.rows:,.0f} rows" if np.isfinite(found.rows) else "No number of rows"
+    total = f"{found.rows:,.0f} rows" if np.isfinite(found.rows) else "No number of rows"
     say(
         console,
-        f"[bold]{needed}[/] for {found.power:.0%} of {counted(found.n_edges, 'edge')} at a false "
+        f"[bold]{total}[/] for {found.power:.0%} of {counted(found.n_edges, 'edge')} at a false "
         f"discovery rate of {found.fdr:g} over {counted(found.n_pairs, 'pair')}",
     )
     title = "Expected share of edges found" + (", with intervals of 95 %" if found.now else "")
-    first = np.arange(min(_MAX_POINTS, len(found.curve["rows"])))
+    first = np.arange(min(SCREEN.rows, len(found.curve["rows"])))
     names = ["rows", "power", "power_low", "power_high", "simulated"]
     _show(console, title, found.curve, [], names, first)
     if found.now is None:
@@ -254,7 +258,8 @@ def show_plan(console: Console, found: PowerPlan, top: int) -> None:
     order = np.argsort(found.edges["rows"], kind="stable")[::-1]
     numbers = ["rows", "power_now", "power_twice", "kept"]
     title = f"Rows needed per edge; the fit had {found.now:,}"
-    _show(console, title, found.edges, _ENDS, numbers, order[:top])
+    needed = [rows if np.isfinite(rows) else "never enough" for rows in found.edges["rows"]]
+    _show(console, title, found.edges | {"rows": needed}, _ENDS, numbers, order[:top])
     if settled := [f"{cell(a)} -- {cell(b)}" for a, b in found.settled_by_twice()]:
         say(console, f"Not edges yet, but probably with twice the rows: {', '.join(settled)}")
 
@@ -267,24 +272,12 @@ def _show(
     numbers: list[str],
     order: Integers,
 ) -> None:
-    """Show some rows of columns: names of variables, then those of the numbers that there are."""
-    numbers = [name for name in numbers if name in columns]
-    heads = ["variable"] * len(names) + [">" + name.replace("_", " ") for name in numbers]
-    rows = [
-        [cell(columns[name][k]) for name in names]
-        + [_number(columns[name][k], name) for name in numbers]
-        for k in order
-    ]
-    if rows:
-        show_table(console, title, heads, rows)
-
-
-def _number(value: Any, name: str) -> str:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if name == "rows":
-        return f"{plain:,.0f}" if np.isfinite(plain) else "never enough"
-    if isinstance(plain, bool):
-        return "yes" if plain else "no"
-    if isinstance(plain, float):
-        return "" if np.isnan(plain) else f"{plain:.3g}"
-    return str(plain)
+    """Show some rows of columns: names of variables, then the numbers that there are."""
+    if len(order):
+        heads = [("variable", name) for name in names]
+        heads += [
+            (_HEADS.get(name, name.replace("_", " ")), name) for name in numbers if name in columns
+        ]
+        show_table(
+            console, title, [(head, [columns[name][k] for k in order]) for head, name in heads]
+        )

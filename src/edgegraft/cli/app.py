@@ -8,46 +8,61 @@ from typing import Annotated, Any
 
 import typer
 
-from edgegraft import __version__
+from edgegraft import __version__, plugins
 from edgegraft.cli.console import set_debug
-from edgegraft.cli.data_commands import demo, impute, lag, score, simulate
+from edgegraft.cli.data_commands import demo, impute, score, simulate
+from edgegraft.cli.help import Command
 from edgegraft.cli.learn_commands import learn, resume
-from edgegraft.cli.model_commands import explore, export, info, plot, report
-from edgegraft.cli.query_commands import infer, query, sample
-from edgegraft.cli.study_commands import compare, plan, read
+from edgegraft.cli.model_commands import export, info
+from edgegraft.cli.query_commands import query, sample
 
-_EXAMPLES: dict[Callable[..., Any], str] = {
-    learn: "edgegraft learn survey.csv -o survey.edgegraft --report survey.html --drop id",
-    resume: "edgegraft resume survey.checkpoint --force",
-    info: "edgegraft info survey.edgegraft",
-    query: "edgegraft query survey.edgegraft --given smoker=yes --of cancer",
-    sample: "edgegraft sample survey.edgegraft --rows 1000 --given smoker=yes -o rows.csv",
-    impute: "edgegraft impute survey.edgegraft survey.csv -o complete.csv",
-    score: "edgegraft score survey.edgegraft other.csv --json",
-    export: "edgegraft export survey.edgegraft survey.graphml",
-    report: "edgegraft report survey.edgegraft -o survey.html",
-    plot: "edgegraft plot survey.edgegraft -o survey.svg --around smoker",
-    explore: "edgegraft explore survey.edgegraft",
-    compare: "edgegraft compare survey.csv --by sex --report compared.html --plot compared.png",
-    read: "edgegraft read survey.edgegraft survey.csv --plot centrality.png",
-    plan: "edgegraft plan --effect 0.15 --columns 25 --power 0.8",
-    lag: "edgegraft lag diary.csv -o rows.csv --subject person --time day",
-    simulate: "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
-    infer: "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
-    demo: "edgegraft demo",
-}
+_CORE = (learn, resume, info, query, sample, impute, score, export, simulate, demo)
+#: In the order of the help; commands of other distributions follow.
+_EXAMPLES = (
+    "edgegraft learn survey.csv --drop id --report survey.html",
+    "edgegraft resume survey.checkpoint --force",
+    "edgegraft info survey.edgegraft",
+    "edgegraft query survey.edgegraft --given smoker=yes --of cancer",
+    "edgegraft sample survey.edgegraft --rows 1000 --given smoker=yes -o rows.csv",
+    "edgegraft impute survey.edgegraft survey.csv -o complete.csv",
+    "edgegraft score survey.edgegraft other.csv --json",
+    "edgegraft export survey.edgegraft survey.graphml",
+    "edgegraft report survey.edgegraft -o survey.html",
+    "edgegraft plot survey.edgegraft -o survey.svg --around smoker",
+    "edgegraft explore survey.edgegraft",
+    "edgegraft compare survey.csv --by sex --report compared.html --plot compared.png",
+    "edgegraft read survey.edgegraft survey.csv --plot centrality.png",
+    "edgegraft plan --effect 0.15 --columns 25 --power 0.8",
+    "edgegraft lag diary.csv -o rows.csv --subject person --time day",
+    "edgegraft simulate scale-free -o rows.csv --variables 50 --truth truth.edgegraft",
+    "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
+    "edgegraft demo",
+)
 
 app = typer.Typer(
     name="edgegraft",
     help="Networks of direct dependencies, and generative models, from categorical tables.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command, _example in _EXAMPLES.items():
+
+
+def _commands() -> dict[str, tuple[Callable[..., Any], str]]:
+    """Return every command and its example, by name: the core's, and those attached to it."""
+    core = {command.__name__: command for command in _CORE}
+    examples = {example.split()[1]: example for example in _EXAMPLES}
+    names = dict.fromkeys([*examples, *plugins.names("commands")])
+    found = {name: core.get(name) or plugins.find("commands", name) for name in names}
+    return {name: (command, examples.get(name, "")) for name, command in found.items()}
+
+
+for _name, (_command, _example) in _commands().items():
     app.command(
-        _example.split()[1],
-        epilog=f"Example: {_example}",
+        _name,
+        cls=Command,
+        epilog=f"Example: {_example}" if _example else None,
         context_settings={"allow_extra_args": _command is learn},  # refused with advice
     )(_command)
 

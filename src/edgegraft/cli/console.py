@@ -1,4 +1,4 @@
-"""Shared by all commands: a console for people, errors in one line, outputs kept safe.
+"""Shared by all commands: a console for people, tables, errors in one line.
 
 Exit codes: 0 done, 1 the work failed or was interrupted, 2 bad usage or bad input. Results go to
 stdout, progress, notes and errors to stderr.
@@ -10,28 +10,38 @@ are written out.
 from __future__ import annotations
 
 import csv
-import glob
 import io
 import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
+from dataclasses import dataclass
 from shlex import quote
-from tempfile import TemporaryFile
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from edgegraft.cli.options import flag_of
-from edgegraft.errors import Argument, Message, MissingExtraError, ModelError
+from edgegraft.errors import Argument, Message
 
+
+@dataclass(frozen=True)
+class Screen:
+    """What is shown to people of long lists: a screen of 80 columns and 40 lines."""
+
+    rows: int = 40  # lines of a table
+    names: int = 6  # names or categories in a cell or sentence
+    letters: int = 80  # of a text within a sentence
+    reasons: int = 8  # lines below a table, a fifth of the screen
+
+
+SCREEN = Screen()
 _CONTROLS = {k: repr(chr(k))[1:-1] for k in (*range(32), *range(127, 160)) if chr(k) != "\n"}
 
 
@@ -108,7 +118,6 @@ def size(n_bytes: float) -> str:
 
 
 _DEBUG = {"on": False}
-_PICTURES = (".png", ".svg", ".pdf")
 _BAD_INPUT = (
     ValueError,
     TypeError,
@@ -152,45 +161,6 @@ def reported(quiet: bool = False) -> Iterator[Console]:
         raise typer.Exit(2 if isinstance(error, _BAD_INPUT) else 1) from None
 
 
-@contextmanager
-def working(
-    *reads: Path | None,
-    table: Path | None = None,
-    writes: Sequence[Path | None] = (),
-    rows: Path | None = None,
-    picture: Path | None = None,
-    page: Path | None = None,
-    force: bool = False,
-    quiet: bool = False,
-) -> Iterator[Console]:
-    """Check the files of a command, then yield the console; errors and warnings are reported.
-
-    `table` may be several files. Files that it writes (`rows`, `picture` and `page` by their
-    formats) must not exist unless `force` is set, and never replace those it reads.
-    """
-    with reported(quiet) as console, warned(console):
-        read = tuple(path for path in reads if path is not None)
-        for path in read:  # before anything is loaded
-            if not path.exists():
-                raise FileNotFoundError(f"there is no file '{path}'")
-            if path.is_dir():
-                raise IsADirectoryError(f"'{path}' is a folder: give the path of one file in it")
-        read += () if table is None else tuple(require_table(table))
-        for output in (*writes, rows, page, picture):
-            refuse_overwriting(output, force, read)
-        if picture is not None and picture.suffix.lower() not in _PICTURES:
-            raise ModelError(
-                f"'{picture}' does not end in the suffix of a picture: use .png, .svg or .pdf"
-            )
-        if rows is not None:
-            from edgegraft.io.exports import check_format
-
-            check_format(rows)
-        if page is not None:
-            require_report()
-        yield console
-
-
 def _fail(text: str) -> None:
     say(Console(stderr=True), f"[bold red]error:[/] {escape(text)}")
 
@@ -222,94 +192,65 @@ def say_approximation(console: Console, approximation: str | None) -> None:
 
 
 def results(console: Console) -> Console:
-    """Return the console of results, on stdout; it is quiet if that of progress is."""
+    """Return the console of results, on stdout; it is quiet if the console of progress is."""
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(quiet=console.quiet, width=None if known else 160)  # a file is as wide as needed
 
 
+#: Formats of numbers by the head of their column; others have three digits.
+_FORMATS = {
+    **dict.fromkeys(("accuracy", "commonest", "explained", "R²"), ".1%"),
+    **dict.fromkeys(("held accuracy", "held explained"), ".1%"),
+    **dict.fromkeys(("strength", "effect", "low", "high", "frequency", "nats", "entropy"), ".3f"),
+    **dict.fromkeys(("probability", "without evidence"), ".4f"),
+    "change": "+.4f",
+    "rows": ",.0f",
+    "q-value": ".1e",
+}
+
+
 def show_table(
-    console: Console, title: str, heads: Iterable[str], rows: Iterable[Sequence[str] | None]
+    console: Console,
+    title: str,
+    columns: Iterable[tuple[str, Iterable[Any]]],
+    sections: Collection[int] = (),
 ) -> None:
-    """Show a table; a head that starts with ``>`` aligns right, a row that is None draws a line."""
+    """Show columns of values, each under its head; `sections` are rows that a line follows.
+
+    Texts are names or categories of the data and align left, numbers align right; so do values
+    that come as `rich.text.Text` with ``justify="right"``. None and NaN are left empty.
+    """
     say(console, f"[bold]{title}[/]")
-    table = Table()
-    for head in heads:
-        justify: Any = "right" if head.startswith(">") else "left"
-        table.add_column(head.removeprefix(">"), justify=justify, overflow="fold")
-    for row in rows:
-        table.add_section() if row is None else table.add_row(*row)
+    table, texts = Table(), []
+    for head, given in columns:
+        values = list(given)
+        words = all(isinstance(value, str | Text) for value in values)
+        right = not words or any(getattr(value, "justify", None) == "right" for value in values)
+        table.add_column(head, justify="right" if right else "left", overflow="fold")
+        texts.append([_shown(value, _FORMATS.get(head, ".3g")) for value in values])
+    for k, row in enumerate(zip(*texts, strict=True)):
+        table.add_row(*row, end_section=k in sections)
     console.print(table, highlight=False)
+
+
+def _shown(value: Any, spec: str) -> str | Text:
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, Text):
+        return plain
+    if isinstance(plain, bool):
+        return "yes" if plain else "no"
+    if isinstance(plain, int):
+        return f"{plain:,}"
+    if isinstance(plain, float):
+        return "" if plain != plain else f"{plain:{spec}}"
+    return "" if plain is None else cell(plain)
+
+
+def wrote(console: Console, what: str, path: object, more: str = "") -> None:
+    """Report where an output is."""
+    say(console, f"{what} is in [bold]{escape(str(path))}[/]{more}.")
 
 
 def give(result: Any) -> None:
     """Write a result for programs to stdout, as JSON."""
     sys.stdout.write(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
-
-
-def require_table(data: Path) -> list[Path]:
-    """Return the files of a table: one, those of a folder, or those that match a pattern.
-
-    Stops before anything is loaded if there are none.
-    """
-    if not data.exists() and not glob.has_magic(str(data)):
-        raise FileNotFoundError(f"there is no file or folder '{data}'")
-    from edgegraft.ingest.files import find_files
-
-    return find_files(data)
-
-
-def require_folder(path: Path | None) -> None:
-    """Stop if the path of a folder is something else, or the folder cannot be created."""
-    if path is None:
-        return
-    there = next(part for part in (path, *path.absolute().parents) if part.exists())
-    if not there.is_dir():
-        raise NotADirectoryError(f"'{there}' is a file: give the name of a folder")
-    _try_writing(path.name, there)
-
-
-def require_report() -> None:
-    """Stop if the packages that a report needs are not installed."""
-    if find_spec("networkx") is None:
-        raise MissingExtraError("networkx", "report", "a report")
-
-
-def refuse_overwriting(path: Path | None, force: bool, others: tuple[Path, ...] = ()) -> None:
-    """Stop before the work if its output would replace a file without --force.
-
-    Other files of the command, which it reads or also writes, are never replaced.
-    """
-    if path is None:
-        return
-    if any(_same(path, other) for other in others):
-        raise FileExistsError(
-            f"'{path}' is named for something else as well: choose another name for what is written"
-        )
-    if path.is_dir():
-        raise IsADirectoryError(f"'{path}' is a folder: give the name of a file")
-    if path.exists() and not force:
-        raise FileExistsError(f"'{path}' exists: choose another name, or add --force")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder '{path.parent}' to write '{path.name}' to")
-    _try_writing(path.name, path.parent)  # files are written beside their place and moved
-
-
-def _try_writing(name: str, folder: Path) -> None:
-    try:
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise PermissionError(
-            f"'{name}' cannot be written to the folder '{folder}': {error.strerror}"
-        ) from None
-
-
-def _same(path: Path, other: Path) -> bool:
-    linked = path.exists() and other.exists() and path.samefile(other)
-    return linked or path.absolute() == other.absolute()
-
-
-def near(path: Path) -> Path:
-    """Return a path as it is seen from here."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

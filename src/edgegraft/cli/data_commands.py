@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from edgegraft import plugins
 from edgegraft.cli import options as opt
-from edgegraft.cli.console import give, results, say, say_approximation, working
+from edgegraft.cli.console import give, results, say, say_approximation, wrote
+from edgegraft.cli.files import working
+from edgegraft.errors import counted
 
 if TYPE_CHECKING:
     from edgegraft.datasets import SyntheticData
@@ -27,32 +30,33 @@ def impute(
     model: opt.ModelFile,
     data: opt.DataFile,
     output: Annotated[
-        Path | None,
-        opt.output(help="A .csv or .tsv file (also .gz); stdout as CSV by default."),
+        Path | None, opt.output(help="A .csv or .tsv file (also .gz); stdout as CSV by default.")
     ] = None,
     method: Annotated[
-        opt.Completion, typer.Option(help="The likeliest completion of a row, or a random draw.")
+        opt.Completion,
+        typer.Option(help="The most probable completion of a row, or a random draw."),
     ] = "map",
     seed: opt.Seed = 0,
     force: opt.Force = False,
     quiet: opt.Quiet = False,
     **options: Any,
 ) -> None:
-    """Fill the missing cells of a table; all other cells and columns stay as they are."""
+    """Fill the missing cells of a table.
+
+    All other cells and columns stay as they are.
+    """
     with working(model, data, rows=output, force=force, quiet=quiet) as console:
         from edgegraft.cli.answers import complete
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
         from edgegraft.model import load
 
         reading = ReadOptions(**opt.settings_from(_OPTIONS, options))
         columns, n_filled, approximation = complete(load(model), data, reading, method, seed)
         write_rows(output, columns)
-        where = "" if output is None else f" The rows are in [bold]{escape(str(output))}[/]."
-        say(
-            console,
-            f"{n_filled:,} missing {'cell was' if n_filled == 1 else 'cells were'} filled.{where}",
-        )
+        say(console, f"{counted(n_filled, 'missing cell')} filled.")
+        if output is not None:
+            wrote(console, "The table", output)
         say_approximation(console, approximation)
 
 
@@ -61,8 +65,7 @@ def score(
     model: opt.ModelFile,
     data: opt.DataFile,
     output: Annotated[
-        Path | None,
-        opt.output(help="A .csv, .tsv or .parquet file for the rows' scores."),
+        Path | None, opt.output(help="A .csv, .tsv or .parquet file for the rows' scores.")
     ] = None,
     weights: opt.Weights = None,
     as_json: opt.AsJson = False,
@@ -70,14 +73,15 @@ def score(
     quiet: opt.Quiet = False,
     **options: Any,
 ) -> None:
-    """Measure how well a model predicts each cell of a table from the rest of its row.
+    """Measure how well a model predicts the cells of a table.
 
-    Beside each figure stands that of a guess that knows only how common the answers are.
+    Each cell is predicted from the rest of its row. Each figure is compared with a guess that
+    knows only how common the answers are.
     """
     with working(model, data, rows=output, force=force, quiet=quiet) as console:
         from edgegraft.cli.answers import scores, show_scores
         from edgegraft.ingest.options import ReadOptions
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
         from edgegraft.model import load
 
         reading = ReadOptions(**opt.settings_from(_OPTIONS, options))
@@ -92,26 +96,29 @@ def lag(
     data: opt.DataFile,
     output: Annotated[Path, opt.output(help="A .csv, .tsv or .parquet file for the rows.")],
     subject: Annotated[
-        str | None, typer.Option(help="The column that names whose row it is.")
+        str | None, typer.Option(help="A column that names the subject of a row.")
     ] = None,
     time: Annotated[
-        str | None, typer.Option(help="The column to sort the rows of a subject by.")
+        str | None, typer.Option(help="A column to sort the rows of a subject by.")
     ] = None,
-    lags: Annotated[int, typer.Option(min=1, help="How many rows back.")] = 1,
+    lags: Annotated[int, typer.Option(min=1, help="Number of earlier rows.")] = 1,
     at: Annotated[
-        float | None, typer.Option(help="A moment around which rows count: a column of weights.")
+        float | None,
+        typer.Option(
+            help="A moment in time; a column of weights is written, largest for rows near it."
+        ),
     ] = None,
     bandwidth: Annotated[
-        float | None, typer.Option(help="How far from that moment rows count, in units of time.")
+        float | None, typer.Option(help="Width of these weights, in units of time.")
     ] = None,
     quiet: opt.Quiet = False,
     force: opt.Force = False,
     **options: Any,
 ) -> None:
-    """Write rows of a diary or a panel with the values of earlier rows beside their own."""
+    """Add earlier rows of a diary or a panel as columns."""
     with working(data, rows=output, force=force, quiet=quiet) as console:
         from edgegraft.errors import SettingError
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
         from edgegraft.study import kernel_weights, lagged
 
         if (at is None) != (bandwidth is None) or (at is not None and time is None):
@@ -127,7 +134,7 @@ def lag(
             learn += ["--weights", "weight"]
         write_rows(output, columns)
         learn += [word for rule in found.rules for word in ("--rule", rule)]
-        say(console, f"Written: [bold]{escape(str(output))}[/]. To learn from it:")
+        wrote(console, "The table", output, "; to learn from it")
         say(console, escape(" ".join(map(quote, learn))))
 
 
@@ -139,9 +146,10 @@ def demo(
     force: opt.Force = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Learn the network of a bundled survey; write its table, model, report and picture.
+    """Learn the network of a bundled survey.
 
-    The survey is made up, so that its true network is known.
+    Its table, model, report and picture are written. The survey is simulated, so that its true
+    network is known.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = ("survey.csv", "survey.edgegraft", "survey.html", "survey.png")
@@ -154,7 +162,6 @@ def demo(
         from edgegraft.core.atomic import replace_file
         from edgegraft.datasets.source import SURVEY_FILE
         from edgegraft.model import load
-        from edgegraft.report import plot_network
 
         replace_file(data, SURVEY_FILE.read_text("utf-8"))
         request = Request(
@@ -166,8 +173,9 @@ def demo(
             | {"n_jobs": jobs},
         )
         LearnRun(request, console, top=15, as_json=False).run()
-        save_picture(plot_network(load(model)), picture)
-        say(console, f"The picture is in [bold]{escape(str(picture))}[/]. Now ask, for example:")
+        save_picture(plugins.find("pages", "network")(load(model)), picture)
+        wrote(console, "The picture", picture)
+        say(console, "Now ask, for example:")
         say(console, f"  edgegraft query {quote(str(model))} --given stress=5 --of sleep")
 
 
@@ -194,7 +202,7 @@ def simulate(
 ) -> None:
     """Draw rows from a random model whose edges are known."""
     with working(writes=[truth], rows=output, force=force, quiet=quiet) as console:
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
 
         options = {"edge_scale": strength, "random_state": seed, "n_jobs": jobs}
         data = _draw(graph, variables, states, rows, degree, **options)
@@ -202,18 +210,15 @@ def simulate(
         if truth is not None:
             data.model.save(truth, details={"simulated": {"graph": graph, "seed": seed}})
         n_rows, n = data.X.shape
-        say(console, f"{n_rows:,} rows of {n:,} variables are in [bold]{escape(str(output))}[/].")
+        wrote(console, f"The table of {n_rows:,} rows and {n:,} variables", output)
         if truth is not None:
-            say(
-                console,
-                f"The true model of {len(data.edges):,} edges is in [bold]{escape(str(truth))}[/].",
-            )
+            wrote(console, f"The true model of {len(data.edges):,} edges", truth)
 
 
 def _draw(
     graph: opt.GraphName, variables: int, states: int, rows: int, degree: int, **options: Any
 ) -> SyntheticData:
-    """Return rows of a random model; a grid is as near to a square as `variables` allows."""
+    """Return rows of a random model; a grid is as square as `variables` allows."""
     from edgegraft import datasets
 
     side = next(k for k in range(math.isqrt(variables), 0, -1) if variables % k == 0)

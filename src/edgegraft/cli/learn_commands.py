@@ -1,4 +1,4 @@
-"""The commands ``learn`` and ``resume``, and what they were asked for, kept beside a checkpoint."""
+"""The commands ``learn`` and ``resume``, and their request, which is stored with a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edgegraft.cli import options as opt
-from edgegraft.cli.console import (
-    refuse_overwriting,
-    reported,
-    require_folder,
-    require_report,
-    require_table,
-)
+from edgegraft.cli.console import reported
+from edgegraft.cli.files import check_outputs, require_folder, require_report, require_table
 from edgegraft.config import Plan
+from edgegraft.config.declare import NETWORK, RUN
 from edgegraft.errors import DataError, FileFormatError
 
 if TYPE_CHECKING:
     from edgegraft.ingest.options import ReadOptions
     from edgegraft.ingest.sources import OnRows
 
-_VERSION = 1
+_VERSION = 2
 READING = opt.reading(but=["unseen"])
 LEARNING = opt.flagged(Plan)
 SETTINGS = (*READING, *LEARNING)
@@ -36,7 +32,7 @@ class Request:
 
     data: str  # a file, a folder of files or a pattern
     output: str
-    settings: dict[str, Any]  # those of reading and learning that have an option
+    settings: dict[str, Any]  # of reading and learning, by name, that have an option
     report: str | None = None
     weights: str | None = None  # a column, which is left out of the model
     strata: str | None = None  # likewise
@@ -52,11 +48,11 @@ class Request:
         from edgegraft.ingest.options import ReadOptions
 
         reading = {setting.name: self.settings[setting.name] for setting in READING}
-        apart = self._apart()
-        if apart:
+        excluded = self._excluded()
+        if excluded:
             columns = reading["columns"]
-            reading["columns"] = columns and [name for name in columns if name not in apart]
-            reading["drop"] = [*(reading["drop"] or ()), *apart]
+            reading["columns"] = columns and [name for name in columns if name not in excluded]
+            reading["drop"] = [*(reading["drop"] or ()), *excluded]
         return ReadOptions(
             **reading,
             n_jobs=resolve_jobs(self.settings["n_jobs"]),
@@ -65,20 +61,20 @@ class Request:
         )
 
     def check(self) -> None:
-        """Refuse settings that are out of bounds, do not go together or are not to be had here."""
-        from edgegraft.device import find_device
+        """Refuse settings that are out of bounds, inconsistent or not available here."""
+        from edgegraft.core.backend import find_backend
         from edgegraft.grafting.pair_rules import PairRules
 
-        find_device(self.plan().device)
+        find_backend(self.plan().device)
         PairRules.read(self.settings["rules"], ())
         self.read_options()
 
     def plan(self) -> Plan:
-        """Return the plan of learning; settings that do not go together are refused."""
+        """Return the plan of learning; inconsistent settings are refused."""
         return Plan(**{setting.name: self.settings[setting.name] for setting in LEARNING})
 
     def kept(self) -> dict[str, Any]:
-        """Return the settings that a model file keeps besides those of the plan."""
+        """Return the settings that a model file has in addition to the plan."""
         reading = {opt.key_of(s): self.settings[s.name] for s in READING if s.cells}
         design = {name: getattr(self, name) for name in ("strata", "clusters")}
         given = {name: column for name, column in design.items() if column is not None}
@@ -86,45 +82,31 @@ class Request:
 
     def dropped(self) -> dict[str, str]:
         """Return why columns are not in the model."""
-        dropped = dict.fromkeys(self.settings["drop"] or [], "left out by --drop")
-        return dropped | self._apart()
+        return dict.fromkeys(self.settings["drop"] or [], "left out by --drop") | self._excluded()
 
-    def _apart(self) -> dict[str, str]:
+    def _excluded(self) -> dict[str, str]:
         """Return the columns that describe the rows and are not in the model, and why."""
-        columns = {
-            self.weights: "the weights of the rows",
-            self.strata: "the strata of the sample",
-            self.clusters: "the clusters of the sample",
-        }
+        uses = {"weights": "weights of the rows"}
+        uses |= {name: f"{name} of the sample" for name in ("strata", "clusters")}
+        columns = {getattr(self, name): f"the {use}" for name, use in uses.items()}
         return {name: why for name, why in columns.items() if name is not None}
 
     @staticmethod
-    def beside(checkpoint: Path) -> Path:
-        """Return the path at which the request of a checkpoint is kept."""
+    def path_for(checkpoint: Path) -> Path:
+        """Return the path of the request of a checkpoint."""
         return checkpoint.with_name(checkpoint.name + ".json")
 
-    @staticmethod
-    def rows_of(checkpoint: Path) -> Path:
-        """Return the path at which the rows of a checkpoint are kept, until the run ends."""
-        return checkpoint.with_name(checkpoint.name + ".rows")
-
     def write(self, checkpoint: Path) -> None:
-        """Keep the request beside a checkpoint."""
-        from edgegraft.core.atomic import replacing
+        """Store the request with a checkpoint."""
+        from edgegraft.core.atomic import replace_file
 
-        content = {"edgegraft learn": _VERSION, **vars(self)}
-        del content["settings"]
-        for setting in SETTINGS:
-            value = self.settings[setting.name]
-            none = value is None and setting.default is not None
-            content[opt.key_of(setting)] = "none" if none else value
-        with replacing(self.beside(checkpoint)) as file:
-            file.write((json.dumps(content, indent=2) + "\n").encode())
+        content = json.dumps({"edgegraft learn": _VERSION, **vars(self)}, indent=2)
+        replace_file(self.path_for(checkpoint), content + "\n")
 
     @classmethod
     def read(cls, checkpoint: Path) -> Request:
-        """Return the request that was kept beside a checkpoint."""
-        path = cls.beside(checkpoint)
+        """Return the request that was stored with a checkpoint."""
+        path = cls.path_for(checkpoint)
         for file in (checkpoint, path):
             if not file.exists():
                 raise FileNotFoundError(
@@ -134,19 +116,15 @@ class Request:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             version = content.pop("edgegraft learn")
-            if version != _VERSION:
-                raise FileFormatError(f"'{path}' has version {version!r}, not {_VERSION}")
-            settings = {}
-            for setting in SETTINGS:
-                value = content.pop(opt.key_of(setting))
-                settings[setting.name] = None if value == "none" and setting.optional else value
-            return cls(settings=settings, **content)
+            request = cls(**content)
+            if version == _VERSION and set(request.settings) == {own.name for own in SETTINGS}:
+                return request
+            fault = f"its version is {version!r}, not {_VERSION}"
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            if isinstance(error, FileFormatError):
-                raise
-            raise FileFormatError(
-                f"'{path}' is not what `edgegraft learn --checkpoint` writes ({error!r:.80})"
-            ) from None
+            fault = f"{error!r:.80}"
+        raise FileFormatError(
+            f"'{path}' is not what `edgegraft learn --checkpoint` writes: {fault}"
+        )
 
 
 @opt.with_options(SETTINGS)
@@ -156,7 +134,7 @@ def learn(
     output: Annotated[
         Path | None,
         opt.output(
-            help="The model file to write; by default the table's name with .edgegraft, in this "
+            help="The model file to write. By default the table's name with .edgegraft, in this "
             "folder.",
             show_default=False,
         ),
@@ -172,20 +150,27 @@ def learn(
         int,
         typer.Option(
             min=0,
-            help="Bootstrap replicates; the table then shows the share of them that has each "
-            "edge: how often another sample of as many rows would.",
+            rich_help_panel=NETWORK,
+            help="Bootstrap replicates, for how often an edge is found again. The table then shows "
+            "the share of the replicates that has each edge.",
         ),
     ] = 0,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="File to resume from, written as the search goes, with its options beside it "
-            "(.json).",
+            rich_help_panel=RUN,
+            help="A file to resume from, written during the search. Its options go to a "
+            "second file (.json).",
             show_default=False,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Report memory and time that learning would take.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            rich_help_panel=RUN,
+            help="Report memory and time that learning would take.",
+        ),
     ] = False,
     top: opt.Top = 15,
     as_json: opt.AsJson = False,
@@ -225,11 +210,8 @@ def learn(
 
             show_dry_run(request, console, as_json)
             return
-        named = [output, report, checkpoint]
-        named += [None if checkpoint is None else request.beside(checkpoint)]
-        written = [path for path in named if path is not None]
-        for k, path in enumerate(written):
-            refuse_overwriting(path, force, (*files, *written[:k]))
+        stored = None if checkpoint is None else request.path_for(checkpoint)
+        check_outputs(output, report, checkpoint, stored, force=force, reads=files)
         from edgegraft.cli.learn_run import LearnRun
 
         LearnRun(request, console, top, as_json, checkpoint).run()
@@ -249,20 +231,20 @@ def resume(
     checkpoint: Annotated[Path, typer.Argument(help="What `learn --checkpoint` wrote.")],
     output: Annotated[
         Path | None,
-        opt.output(help="The model file; by default that of `learn`."),
+        opt.output(help="The model file to write; by default the one that `learn` was given."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="The data, if they have moved; the rows must be the same.")
+        Path | None, typer.Option(help="The data, if they have moved. The rows must be the same.")
     ] = None,
     max_edges: Annotated[
-        int | None, typer.Option(min=0, help="Another budget of edges; those found count.")
+        int | None, typer.Option(min=0, help="A new budget of edges; edges found before count.")
     ] = None,
     max_time: Annotated[
         float | None,
-        typer.Option(min=0.0, help="Another budget of seconds; those before count."),
+        typer.Option(min=0.0, help="A new budget of seconds; seconds spent before count."),
     ] = None,
     max_memory: Annotated[
-        str | None, typer.Option(help="Another limit of memory, such as '2 GiB'.")
+        str | None, typer.Option(help="A new limit of memory, such as '2 GiB'.")
     ] = None,
     jobs: opt.OtherJobs = None,
     top: opt.Top = 15,
@@ -270,7 +252,7 @@ def resume(
     quiet: opt.Quiet = False,
     force: opt.Force = False,
 ) -> None:
-    """Resume a search that was interrupted or ran out of a budget.
+    """Resume a search that was interrupted or has spent a budget.
 
     The data and all other options are those that the search was begun with.
     """
@@ -285,11 +267,11 @@ def resume(
             settings=kept.settings | {k: v for k, v in others.items() if v is not None},
         )
         files = require_table(Path(request.data))
-        read = (*files, checkpoint, request.beside(checkpoint))
-        refuse_overwriting(Path(request.output), force, read)
         if request.report is not None:
             require_report()
-            refuse_overwriting(Path(request.report), force, read)
+        outputs = [Path(path) for path in (request.output, request.report) if path is not None]
+        read = (*files, checkpoint, request.path_for(checkpoint))
+        check_outputs(*outputs, force=force, reads=read)
         from edgegraft.cli.learn_run import LearnRun
 
         LearnRun(request, console, top, as_json, checkpoint).run(resumed=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -21,16 +19,11 @@ from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core.types import Floats
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.grafting.pair_rules import PairRules
-from edgegraft.ingest.cache import KeptRows, key_of
-from edgegraft.ingest.files import find_files, state_of
 from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.memory import enough, needed_for_all
-from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.options import ReadOptions, enough
 from edgegraft.ingest.rows import OpenRows, open_rows, read_labels, read_weights
 from edgegraft.table import PackedTable
-from edgegraft.table.store import PlaneStore
-
-_WORTH_KEEPING = 1.0  # seconds of reading
+from edgegraft.table.blocks import RowStore
 
 
 class LearnRows(NamedTuple):
@@ -42,7 +35,7 @@ class LearnRows(NamedTuple):
     design: SurveyDesign | None
 
     @property
-    def table(self) -> PackedTable | PlaneStore:
+    def table(self) -> PackedTable | RowStore:
         """The table that describes the columns, in memory or on disk."""
         assert self.fitted.table is not None  # files are not on a cluster
         return self.fitted.table
@@ -60,43 +53,23 @@ class LearnRows(NamedTuple):
 
 
 @contextmanager
-def open_request(
-    request: Request, console: Console, progress: Progress, checkpoint: Path | None = None
-) -> Iterator[LearnRows]:
-    """Open the rows of a request, in memory if they fit the limit, otherwise on disk.
-
-    With a checkpoint, rows in memory that took a while to read are kept beside it.
-    """
+def open_request(request: Request, console: Console, progress: Progress) -> Iterator[LearnRows]:
+    """Open the rows of a request, in memory if they fit the limit, otherwise on disk."""
     path = Path(request.data)
     progress.stage("reading", path.name)
     options = request.read_options(progress.on_rows)
     _check_rules(request, options)
-    key, known, design = "", None, _read_design(request)
-    if checkpoint is not None and options.max_memory is None:
-        states = [state_of(file) for file in find_files(path)]
-        key = f"{key_of(states, None, options)} {request.weights!r}"
-        known = KeptRows.find(Request.rows_of(checkpoint), key)
-    with ExitStack() as stack:
-        began = perf_counter()
-        with warned(console) as notes:
-            if known is not None:
-                weights, fitted = known.weights, OpenRows(known.table, known.weights)
-                for note in known.notes:
-                    warnings.warn(note, stacklevel=2)
-            else:
-                weights = None
-                if request.weights is not None:
-                    weights = read_weights(path, request.weights, request.read_options())
-                fitted = stack.enter_context(open_rows(path, None, options, weights))
+    design, weights = _read_design(request), None
+    with warned(console) as notes:
+        if request.weights is not None:
+            weights = read_weights(path, request.weights, request.read_options())
+        opened = open_rows(path, None, options, weights)
+    with opened as fitted:
         rows = LearnRows(fitted, weights, notes, design)
-        slow = perf_counter() - began > _WORTH_KEEPING
         if not isinstance(fitted.rows, PackedTable):
             progress.over(fitted.rows.weight)
             if request.bootstrap:
-                raise _no_bootstrap(rows.table)
-        elif checkpoint is not None and key and slow and fitted.store is None:
-            with suppress(OSError):  # they are read again, and the checkpoint reports the disk
-                KeptRows(fitted.rows, weights, notes).write(Request.rows_of(checkpoint), key)
+                raise _no_bootstrap(rows)
         yield rows
 
 
@@ -119,12 +92,13 @@ def _read_design(request: Request) -> SurveyDesign | None:
     return SurveyDesign.of(len(next(iter(columns.values()), ())), **columns)
 
 
-def _no_bootstrap(table: PackedTable | PlaneStore) -> MemoryBudgetError:
-    needed = enough(needed_for_all(table.n_rows, table.n_variables))
+def _no_bootstrap(rows: LearnRows) -> MemoryBudgetError:
+    assert rows.fitted.budget is not None  # of rows on disk
     return MemoryBudgetError(
-        f"--bootstrap needs all rows in memory: allow at least {needed} (",
+        "--bootstrap needs all rows in memory: allow at least "
+        f"{enough(rows.fitted.budget.for_all)} (",
         Argument("max_memory"),
-        f") for {table.n_rows:,} rows of {table.n_variables:,} columns, or learn without "
+        f") for {rows.table.n_rows:,} rows of {rows.table.n_variables:,} columns, or learn without "
         "--bootstrap",
     )
 
@@ -133,12 +107,12 @@ def show_rows(console: Console, request: Request, rows: LearnRows) -> None:
     """Show the columns, the weights, and where the rows are kept."""
     show_columns(console, rows.table)
     if rows.weights is not None:
-        text = f"{rows.table.n_rows:,} rows weigh {rows.weights.sum():,.6g} in all."
+        text = f"{rows.table.n_rows:,} rows have a total weight of {rows.weights.sum():,.6g}."
         say(console, escape(f"Rows are weighted by '{request.weights}': {text}"))
     budget, store = rows.fitted.budget, rows.fitted.store
     if budget is None or store is None:
         return
-    kept = f"bit planes ({size(store.nbytes)}) are kept in '{store.path}'."
+    kept = f"codes ({size(store.nbytes)}) are kept in '{store.path}'."
     text = (
         f"All rows fit in the {size(budget.limit)} of memory allowed; their {kept}"
         if not rows.sample_rows

@@ -12,7 +12,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edgegraft.cli.console import clock, give, near, results, say, size, warned
+from edgegraft import plugins
+from edgegraft.cli.console import clock, give, results, say, size, warned, wrote
+from edgegraft.cli.files import near
 from edgegraft.cli.learn_commands import Request
 from edgegraft.cli.learn_rows import LearnRows, open_request, show_rows
 from edgegraft.cli.progress import Progress
@@ -33,7 +35,7 @@ _RESUME = "  edgegraft resume {} --force"
 class LearnRun:
     """One run of a request; shows the `top` strongest edges, or the summary as JSON.
 
-    It is an observer of the search, which keeps the request beside the checkpoint.
+    It is an observer of the search, which stores the request with the checkpoint.
     """
 
     request: Request
@@ -52,7 +54,7 @@ class LearnRun:
         progress, checkpoint = self._progress, self.checkpoint
         with progress.shown(), ExitStack() as stack:
             with interruptible() as progress.interruption:
-                opening = open_request(self.request, self.console, progress, checkpoint)
+                opening = open_request(self.request, self.console, progress)
                 rows = stack.enter_context(opening)
                 progress.interruption.check()  # nothing has been learned that could be kept
                 self.request = replace(self.request, sample_rows=rows.sample_rows)
@@ -77,8 +79,6 @@ class LearnRun:
             resumable = found.interrupted or (reason is not None and reason.resumable)
             if checkpoint is not None and (resumable or resumed):
                 self.request.write(checkpoint)
-            if checkpoint is not None and not resumable:
-                self.request.rows_of(checkpoint).unlink(missing_ok=True)
         self._report(stored)
         if found.interrupted or (checkpoint is not None and resumable):
             say(self.console, escape(_advice(self.request, checkpoint, found.interrupted)))
@@ -100,7 +100,7 @@ class LearnRun:
                     common |= {"max_time": plan.max_time, "max_edges": plan.max_edges}
                     return resume_discovery(checkpoint, rows.fitted.rows, plan, **common)
                 if checkpoint is not None:
-                    for old in (checkpoint, self.request.beside(checkpoint)):
+                    for old in (checkpoint, self.request.path_for(checkpoint)):
                         old.unlink(missing_ok=True)  # of another run
                 return discover(rows.fitted.rows, plan, checkpoint=checkpoint, **common)
         except KeyboardInterrupt:
@@ -111,7 +111,7 @@ class LearnRun:
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Write the request with a checkpoint."""
-        if self.checkpoint is not None and event.kind in ("start", "checkpoint"):
+        if self.checkpoint is not None and event.kind == "start":
             self.request.write(self.checkpoint)
 
     def _bootstrap(self, found: Discovery, rows: LearnRows) -> dict[str, Any]:
@@ -143,8 +143,7 @@ class LearnRun:
     ) -> None:
         if self.request.report is None:
             return
-        from edgegraft.report import write_report
-
+        write_report = plugins.find("pages", "report")
         self._progress.stage("writing the report")
         try:
             title = f"The network of {Path(self.request.data).name}"
@@ -162,12 +161,11 @@ class LearnRun:
             give(summary | {"seconds": round(self._progress.seconds, 3)})
         else:
             show_model(results(self.console), summary, self.top)
-        taken = clock(self._progress.seconds)
-        say(self.console, f"The model is in [bold]{escape(str(path))}[/] after {taken}.")
+        wrote(self.console, "The model", path, f" after {clock(self._progress.seconds)}")
         if self._report_failed:
             say(self.console, "The report was interrupted, and is not written.")
         elif page is not None:
-            say(self.console, f"The report is in [bold]{escape(str(near(Path(page))))}[/].")
+            wrote(self.console, "The report", near(Path(page)))
 
 
 def _advice(request: Request, checkpoint: Path | None, interrupted: bool) -> str:

@@ -9,7 +9,8 @@ import typer
 from rich.markup import escape
 
 from edgegraft.cli import options as opt
-from edgegraft.cli.console import give, results, say, working
+from edgegraft.cli.console import give, results, say, wrote
+from edgegraft.cli.files import working
 from edgegraft.errors import ModelError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def info(
     correction: opt.Corrected = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show what a model file holds, and how its model was learned."""
+    """Show a model file: its network, and how it was learned."""
     with working(model) as console:
         from edgegraft.cli.summary import describe_model, show_model, show_variables
         from edgegraft.model.file import read_details
@@ -44,15 +45,15 @@ def info(
 def report(
     model: opt.ModelFile,
     output: Annotated[
-        Path | None,
-        opt.output(help="The page (.html); beside the model by default."),
+        Path | None, opt.output(help="The page to write (.html); by default next to the model.")
     ] = None,
     force: opt.Force = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Write a page about a model: its network, its tables, and how it was learned.
+    """Write a page about a model.
 
-    It is one file that works offline.
+    It shows the network, the tables of its edges, and how it was learned, in one file that works
+    offline.
     """
     page = model.with_suffix(".html") if output is None else output
     with working(model, page=page, force=force, quiet=quiet) as console:
@@ -63,7 +64,7 @@ def report(
         source = stored.details.get("source") or {}
         title = f"The network of {source.get('file', model.name)}"
         write_report(page, load(model), details=stored.details, title=title)
-        say(console, f"The report is in [bold]{escape(str(page))}[/].")
+        wrote(console, "The report", page)
 
 
 def export(
@@ -82,14 +83,14 @@ def export(
 ) -> None:
     """Write a model's edges, network or potentials for other programs."""
     with working(model, writes=[output], force=force, quiet=quiet) as console:
-        from edgegraft.io.exports import export as write
         from edgegraft.model import load
+        from edgegraft.model.export import export as write
 
         columns = {}
         if without or correction:
             columns["strength"] = _strengths(model, without, correction)
         write(load(model), output, file_format, columns)
-        say(console, f"The model is exported to [bold]{escape(str(output))}[/].")
+        wrote(console, "The export", output)
 
 
 def _strengths(path: Path, without: list[str] | None, correction: Literal["apc"] | None) -> Floats:
@@ -116,11 +117,13 @@ def plot(
     ] = None,
     edge: Annotated[
         tuple[str, str] | None,
-        typer.Option(help="Not the network: the table of one edge, by its two variables."),
+        typer.Option(help="Instead of the network, the table of the edge of two variables."),
     ] = None,
     of: Annotated[
         list[str] | None,
-        typer.Option("--of", help="Not the network: probabilities of variables, by commas."),
+        typer.Option(
+            "--of", help="Instead of the network, probabilities of variables (by commas)."
+        ),
     ] = None,
     given: opt.Given = None,
     dpi: Annotated[int, typer.Option(min=20, max=1200, help="Dots per inch of a .png.")] = 200,
@@ -128,7 +131,7 @@ def plot(
     force: opt.Force = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Draw the network of a model, the table of an edge, or probabilities given evidence."""
+    """Draw a network, the table of an edge, or probabilities."""
     with working(model, picture=output, force=force, quiet=quiet) as console:
         network = {"around": around, "top": strongest, "min_strength": min_strength}
         if (set(network.values()) != {None}) + bool(edge) + bool(of or given) > 1:
@@ -151,7 +154,7 @@ def plot(
         else:
             axes = plot_network(known, **network, seed=seed)  # type: ignore[arg-type]
         save_picture(axes, output, dpi)
-        say(console, f"The picture is in [bold]{escape(str(output))}[/].")
+        wrote(console, "The picture", output)
 
 
 def save_picture(axes: Any, path: Path, dpi: int = 200) -> None:
@@ -168,10 +171,12 @@ def explore(
         int, typer.Option("--port", min=0, max=65535, help="Where to serve; 0 for any free port.")
     ] = 0,
     open_browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page at once.")
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
 ) -> None:
-    """Explore a model in the browser: its network, its tables, evidence and what follows.
+    """Explore a model in the browser.
+
+    The page shows the network, its tables, and probabilities given evidence.
 
     The page is served to this machine alone, under an address that cannot be guessed, until
     Ctrl-C; nothing is sent anywhere else.

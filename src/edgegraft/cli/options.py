@@ -11,13 +11,16 @@ from __future__ import annotations
 import csv
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
+from edgegraft.cli.help import MORE, HelpAll
 from edgegraft.config import Plan, Setting, TableOptions, settings_of
+from edgegraft.config.declare import TABLE
 from edgegraft.errors import DataError, SettingError
 
 UaiTask = Literal["PR", "MAR", "MAP"]
@@ -25,24 +28,17 @@ Completion = Literal["map", "draw"]
 GraphName = Literal["scale-free", "chain", "star", "grid", "random", "regular"]
 
 
-def check_jobs(jobs: int | None) -> int | None:
-    """Refuse a number of threads that is neither -1 nor positive."""
-    if jobs is not None and jobs < 1 and jobs != -1:
-        raise typer.BadParameter(f"{jobs} is neither -1, for all cores, nor at least 1")
-    return jobs
-
-
-_FILE = "CSV or TSV (also .gz, .bz2, .zst), Parquet, Feather, Arrow, .xlsx, .sav, .bed or .vcf file"
+_FILE = "A CSV, TSV, Parquet, Feather, Arrow, .xlsx, .sav, .bed or .vcf file"
+_ZIPPED = "Text may be compressed (.gz, .bz2, .zst)."
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file, as `edgegraft learn` writes.")
 ]
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_FILE}.")]
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_FILE}. {_ZIPPED}")]
 DataFiles = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help=f"{_FILE}; or several as one table: a folder of them, or a pattern in quotes, such as "
-        "'rows/*.csv'.",
+        help=f"{_FILE}, or several as one table: a folder, or a quoted pattern. {_ZIPPED}",
     ),
 ]
 output = partial(typer.Option, "--output", "-o")
@@ -51,58 +47,62 @@ Weights = Annotated[
     str | None,
     _optional(
         "--weights",
-        help="A column of row weights, left out of the model: a row of weight 2 is two rows.",
+        help="A column of row weights, left out of the model. A row of weight 2 is two rows.",
+        rich_help_panel=TABLE,
     ),
 ]
 Strata = Annotated[
     str | None,
-    _optional("--strata", help="A column of strata of the sample, left out of the model."),
+    _optional(
+        "--strata",
+        help="A column of strata of the sample, left out of the model.",
+        rich_help_panel=MORE,
+    ),
 ]
 Clusters = Annotated[
     str | None,
     _optional(
         "--clusters",
-        help="A column of clusters of rows that were drawn together, left out of the model.",
+        help="A column of clusters of rows drawn together, left out of the model.",
+        rich_help_panel=MORE,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result to stdout as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]
-_jobs = partial(typer.Option, "--jobs", "-j", callback=check_jobs)
+_jobs = partial(typer.Option, "--jobs", "-j")
 Jobs = Annotated[int, _jobs(help="Threads; -1 for all cores. Results do not depend on it.")]
 OtherJobs = Annotated[
     int | None,
-    _jobs(help="Another number of threads; -1 for all cores. Results do not depend on it."),
+    _jobs(help="A new number of threads; -1 for all cores. Results do not depend on it."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
 Top = Annotated[int, typer.Option("--top", min=0, help="Edges to show.")]
 Without = Annotated[
     list[str] | None,
-    _optional(
-        "--without",
-        help="A category that does not count towards strengths, such as a gap; repeat.",
-    ),
+    _optional("--without", help="A category that strengths leave out, such as a gap; repeat."),
 ]
 Corrected = Annotated[
     Literal["apc"] | None,
     _optional(
         "--correction",
-        help="Subtract from strengths what those of their variables explain (average product).",
+        help="Correct strengths for strong variables (apc, the average product correction).",
     ),
 ]
 Engine = Annotated[
-    Literal["auto", "exact", "bp", "trw", "gibbs"], typer.Option("--engine", help="How to infer.")
+    Literal["auto", "exact", "bp", "trw", "gibbs"],
+    typer.Option("--engine", help="The inference engine."),
 ]
 Given = Annotated[
     list[str] | None,
     _optional("--given", "-g", help="Evidence, as NAME=CATEGORY or NAME=NUMBER; repeat."),
 ]
 
-#: Settings of reading that count for cells of a file, and for a file under a schema.
+#: Settings of reading that apply to the cells of a file, and to a file under a schema.
 OF_CELLS = ("missing_values", "delimiter", "header", "encoding")
 UNDER_A_SCHEMA = (*OF_CELLS, "unseen")
 _Command = TypeVar("_Command", bound=Callable[..., None])
-_DEFAULTS = {"n_jobs": -1}  # of the command line, if not those of Python
+_DEFAULTS = {"n_jobs": -1}  # defaults of the command line that Python does not have
 
 
 @cache
@@ -131,7 +131,7 @@ def flag_of(name: str) -> str:
 
 
 def key_of(setting: Setting) -> str:
-    """Return the name of a setting in the files of the command line: that of its option."""
+    """Return the name of a setting in model files: the name of its option."""
     return flag_of(setting.name)[2:].replace("-", "_")
 
 
@@ -151,6 +151,8 @@ def with_options(settings: Iterable[Setting]) -> Callable[[_Command], _Command]:
                 parameters += map(_parameter, settings)
             else:
                 parameters.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter("help_all", kind, default=False, annotation=HelpAll))
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {own.name: own.annotation for own in parameters}
         return command
@@ -160,27 +162,24 @@ def with_options(settings: Iterable[Setting]) -> Callable[[_Command], _Command]:
 
 def _parameter(setting: Setting) -> inspect.Parameter:
     assert setting.flag is not None
-    default = default_of(setting)
-    bounds: dict[str, Any] = {}
-    none_has_a_word = setting.optional and setting.default is not None
-    annotation: Any
+    default, metavar = default_of(setting), None
+    annotation: Any = str | None
     if setting.name in _LISTS:
         annotation, default = list[str] | None, None
-    elif setting.name in _READ:
-        annotation = str if default is not None else str | None
+        metavar = "<names>" if setting.name in _NAMES else "<text>"
     elif setting.kinds == (bool,):
         annotation = bool
-    elif setting.words and not setting.kinds:
+    elif setting.words and not setting.kinds and not setting.plugins:
         annotation = Literal[setting.words]
-    elif len(setting.kinds) == 1 and not setting.words and not none_has_a_word:
-        annotation = setting.kinds[0] | None if default is None else setting.kinds[0]
-        bounds = {"min": setting.minimum, "max": setting.maximum}
     else:
-        annotation, default = str | None, None if default is None else str(default)
-    if setting.name == "n_jobs":
-        bounds = {"callback": check_jobs}
+        default = None if default is None else str(default)
+        metavar = "<number>" if setting.kinds and setting.name not in _READ else "<text>"
     option = typer.Option(
-        *setting.flag.split(), help=setting.help, show_default=default is not None, **bounds
+        *setting.flag.split(),
+        help=setting.help,
+        show_default=default is not None,
+        rich_help_panel=setting.group or MORE,
+        metavar=metavar,
     )
     return inspect.Parameter(
         setting.name,
@@ -211,15 +210,13 @@ def parse_value(setting: Setting, text: str) -> Any:
     (0.01, None)
     """
     word = text.strip().lower()
-    if word in setting.words:
-        return word
-    if word == "none" and setting.optional:
-        return None
-    try:
-        return float(word) if float in setting.kinds else int(word)
-    except ValueError:
-        expected = f"must be {setting.expected}, found {text!r}"
-        raise SettingError(setting.name, expected) from None
+    value: Any = None if word == "none" and setting.optional else word
+    if word not in (*setting.words, "none"):
+        with suppress(ValueError):
+            value = float(word) if float in setting.kinds else int(word)
+    if not setting.allows(value):
+        raise SettingError(setting.name, f"must be {setting.expected}, found {text!r}")
+    return value
 
 
 def parse_names(texts: Sequence[str]) -> list[str]:

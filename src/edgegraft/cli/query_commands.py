@@ -13,24 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from edgegraft.cli import options as opt
-from edgegraft.cli.console import (
-    cell,
-    give,
-    results,
-    say,
-    say_approximation,
-    show_table,
-    working,
-)
+from edgegraft.cli.console import cell, give, results, say, say_approximation, show_table, wrote
+from edgegraft.cli.files import working
 from edgegraft.errors import ModelError, counted
 
 if TYPE_CHECKING:
     from edgegraft.model import NodeMarginals, PairwiseMRF
 
 Json = dict[str, Any]
-_CHANGES = (">without evidence", ">change")
 
 
 def query(
@@ -38,10 +31,11 @@ def query(
     given: opt.Given = None,
     of: Annotated[
         list[str] | None,
-        typer.Option("--of", help="Variables to ask for, by commas, or repeat. All by default."),
+        typer.Option("--of", help="Variables to ask for, separated by commas; all by default."),
     ] = None,
     likeliest: Annotated[
-        bool, typer.Option("--likeliest", help="The likeliest joint state, not probabilities.")
+        bool,
+        typer.Option("--likeliest", help="The most probable joint state instead of probabilities."),
     ] = False,
     engine: opt.Engine = "auto",
     seed: opt.Seed = 0,
@@ -146,31 +140,41 @@ def plain_number(value: float) -> str:
 
 
 def _show_marginals(console: Console, found: Json) -> None:
-    given = bool(found["given"])
-    rows: list[list[str] | None] = []
-    for name, states in found["probabilities"].items():
-        for k, state in enumerate(states):
-            p, q = state["probability"], state["without_evidence"]
-            cells = [cell(name) if k == 0 else "", cell(state["category"]), f"{p:.4f}"]
-            rows.append(cells + ([f"{q:.4f}", f"{p - q:+.4f}"] if given else []))
-        rows.append(None)
-    heads = ["variable", "category", ">probability", *(_CHANGES if given else ())]
-    show_table(console, _title("Probabilities", found["given"]), heads, rows)
+    states = [
+        (name if k == 0 else "", state)
+        for name, states in found["probabilities"].items()
+        for k, state in enumerate(states)
+    ]
+    before = [state["without_evidence"] for _, state in states]
+    chance = [state["probability"] for _, state in states]
+    columns: list[tuple[str, list[Any]]] = [
+        ("variable", [name for name, _ in states]),
+        ("category", [str(state["category"]) for _, state in states]),
+        ("probability", chance),
+    ]
+    if found["given"]:
+        change = [p - q for p, q in zip(chance, before, strict=True)]
+        columns += [("without evidence", before), ("change", change)]
+    last = {k - 1 for k, (name, _) in enumerate(states) if name}
+    show_table(console, _title("Probabilities", found["given"]), columns, last)
     if found["numbers"]:
-        keys = ("mean", "quantile_05", "median", "quantile_95", "mean_without_evidence")
-        shown: list[list[str] | None] = [
-            [cell(name), *(plain_number(values[key]) for key in keys[: 5 if given else 4])]
+        heads = ["mean", "5%", "median", "95%", "mean without evidence"]
+        numbers = {
+            name: [Text(plain_number(value), justify="right") for value in values.values()]
             for name, values in found["numbers"].items()
-        ]
-        heads = ["variable", ">mean", ">5%", ">median", ">95%"]
-        heads += [">mean without evidence"] if given else []
-        show_table(console, _title("Numbers", found["given"]), heads, shown)
+        }
+        columns = [("variable", list(numbers))]
+        for k, head in enumerate(heads if found["given"] else heads[:4]):
+            columns.append((head, [values[k] for values in numbers.values()]))
+        show_table(console, _title("Numbers", found["given"]), columns)
 
 
 def _show_state(console: Console, found: Json) -> None:
-    rows = [[cell(name), cell(category)] for name, category in found["state"].items()]
+    state = found["state"]
     title = _title("Likeliest joint state", found["given"])
-    show_table(console, title, ["variable", "category"], rows)
+    show_table(
+        console, title, [("variable", list(state)), ("category", list(map(str, state.values())))]
+    )
     say(console, "(All variables together; each alone may prefer another category.)")
 
 
@@ -181,26 +185,28 @@ def _title(what: str, given: Mapping[str, Any]) -> str:
 
 def sample(
     model: opt.ModelFile,
-    rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many.")] = 10,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="Number of rows.")] = 10,
     given: opt.Given = None,
     output: Annotated[
-        Path | None,
-        opt.output(help="A .csv, .tsv (also .gz) or .parquet file; stdout by default."),
+        Path | None, opt.output(help="A .csv, .tsv (also .gz) or .parquet file; stdout by default.")
     ] = None,
     engine: Annotated[
-        Literal["auto", "exact", "gibbs"], typer.Option(help="How to draw.")
+        Literal["auto", "exact", "gibbs"], typer.Option(help="The engine that draws.")
     ] = "auto",
     seed: opt.Seed = 0,
     jobs: opt.Jobs = -1,
     force: opt.Force = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Draw rows from a model; columns of numbers get numbers drawn within their levels."""
+    """Draw rows from a model.
+
+    Columns of numbers get numbers that are drawn within their levels.
+    """
     with working(model, rows=output, force=force, quiet=quiet) as console:
         from numpy.random import default_rng
 
         from edgegraft.cli.typed_evidence import parse_given
-        from edgegraft.io.exports import write_rows
+        from edgegraft.ingest.output import write_rows
         from edgegraft.model import load
         from edgegraft.table.arrow import labels
 
@@ -215,21 +221,21 @@ def sample(
         write_rows(output, labels(known.schema, drawn.codes, rng))
         say_approximation(console, drawn.approximation)
         if output is not None:
-            say(console, f"{counted(rows, 'row')} in [bold]{escape(str(output))}[/].")
+            wrote(console, counted(rows, "row"), output)
 
 
 def infer(
     file: Annotated[Path, typer.Argument(help="A UAI model file (.uai, may be gzipped).")],
     task: Annotated[
         opt.UaiTask,
-        typer.Option(case_sensitive=False, help="log10 Z, marginals or likeliest state."),
+        typer.Option(case_sensitive=False, help="log10 Z, marginals or the most probable state."),
     ],
     evidence: Annotated[
         Path | None, typer.Option(help="A UAI evidence file.", show_default=False)
     ] = None,
     engine: opt.Engine = "auto",
 ) -> None:
-    """Answer a task of the UAI competitions, in their format, on stdout."""
+    """Answer a task of the UAI competitions, in their format."""
     with working(file, evidence) as console:
         from edgegraft.io import model_from_uai, read_evidence
 

@@ -9,15 +9,13 @@ from typing import Annotated, Any, Literal
 import typer
 
 from edgegraft.cli import options as opt
-from edgegraft.cli.console import give, require_report, results, working
+from edgegraft.cli.console import give, results
+from edgegraft.cli.files import require_report, working
 
 _CELLS = opt.reading(opt.UNDER_A_SCHEMA)
 _READING = opt.reading(but=["max_memory", "cache_dir", "cache_size", "unseen"])  # rows in memory
-_Output = Annotated[
-    Path | None,
-    opt.output(help="A .csv, .tsv or .parquet file to write the answer to."),
-]
-_what_to_write = typer.Option("--table", help="What --output writes.")
+_Output = Annotated[Path | None, opt.output(help="A table to write (.csv, .tsv or .parquet).")]
+_what_to_write = typer.Option("--table", help="Which table --output writes.")
 _ComparedTable = Literal["edges", "variables"]
 _ReadTable = Literal["variables", "edges", "absent", "stability", "differences"]
 _PlanTable = Literal["edges", "curve"]
@@ -29,9 +27,7 @@ _Picture = Annotated[
 _Clusters = Annotated[
     str | None,
     typer.Option(
-        "--clusters",
-        "--cluster",
-        help="A column that names the person or school of a row, if rows share one.",
+        "--clusters", "--cluster", help="A column that names the person or school of a row."
     ),
 ]
 
@@ -47,7 +43,7 @@ def compare(
     clusters: _Clusters = None,
     weights: opt.Weights = None,
     level: Annotated[
-        float, typer.Option("--fdr", help="Share of false ones among the edges that differ.")
+        float, typer.Option("--fdr", help="Share of false edges allowed among those that differ.")
     ] = 0.05,
     permutations: Annotated[
         int, typer.Option(min=0, help="Random assignments of rows to groups.")
@@ -60,7 +56,10 @@ def compare(
     force: opt.Force = False,
     **options: Any,
 ) -> None:
-    """Compare the networks of groups of rows: edge by edge, by variable, and as a whole."""
+    """Compare the networks of groups of rows.
+
+    Edge by edge, by variable, and as a whole.
+    """
     written: dict[str, Any] = {"rows": output, "page": report, "picture": picture}
     with working(table=data, **written, force=force, quiet=quiet) as console:
         from edgegraft.cli.answers import show_comparison, write_answer, write_compared_page
@@ -101,7 +100,7 @@ def read(
     model: opt.ModelFile,
     data: opt.DataFile,
     held_out: Annotated[
-        Path | None, typer.Option(help="Other rows, to predict what the fit has not seen.")
+        Path | None, typer.Option(help="Rows that the fit has not seen, to predict them.")
     ] = None,
     output: _Output = None,
     table: Annotated[_ReadTable, _what_to_write] = "variables",
@@ -110,9 +109,9 @@ def read(
     kind: Annotated[
         _Kind,
         typer.Option(
-            help="The picture: centrality or effects of edges with intervals, stability if rows "
-            "are dropped, effects as a heat map, the network with rings of what is explained, "
-            "which edges differ from which."
+            help="What the picture shows. Centrality or effects of edges with intervals, stability "
+            "if rows are dropped, effects as a heat map, the network with rings of what is "
+            "explained, or which edges differ from which."
         ),
     ] = "centrality",
     clusters: _Clusters = None,
@@ -122,7 +121,7 @@ def read(
         typer.Option(
             "--resolution",
             "--resolutions",
-            help="Of the communities; repeat. 0.5, 1 and 2 by default.",
+            help="Resolution of the communities; repeat. 0.5, 1 and 2 by default.",
         ),
     ] = None,
     top: opt.Top = 15,
@@ -133,7 +132,9 @@ def read(
     force: opt.Force = False,
     **options: Any,
 ) -> None:
-    """Read a network: centrality, predictability, communities, stability, excluded effects.
+    """Read a network: centrality, communities, stability and more.
+
+    Also how well its variables are predicted, and which effects the rows exclude.
 
     DATA are the rows that the model was learned from.
     """
@@ -168,7 +169,9 @@ def read(
 def plan(
     model: Annotated[
         Path | None,
-        typer.Argument(help="A model file whose edges are to be found again; else assumptions."),
+        typer.Argument(
+            help="A model file whose edges are to be found again, instead of assumptions."
+        ),
     ] = None,
     power: Annotated[
         float, typer.Option(help="Share of the edges, or chance of one, to be found.")
@@ -185,7 +188,8 @@ def plan(
         int, typer.Option(min=1, help="Degrees of freedom of a test; 1 if columns are ordered.")
     ] = 1,
     level: Annotated[
-        float | None, typer.Option("--fdr", help="Share of false edges; that of the fit.")
+        float | None,
+        typer.Option("--fdr", help="Share of false edges allowed; by default as in the fit."),
     ] = None,
     rows: Annotated[
         list[int] | None, typer.Option(help="Rows to show the power of; repeat.")
@@ -202,7 +206,10 @@ def plan(
     quiet: opt.Quiet = False,
     force: opt.Force = False,
 ) -> None:
-    """Plan the rows of a study: how many find an edge, or a share of a network's edges."""
+    """Plan the rows of a study.
+
+    That is the number of rows that finds an edge, or a share of the edges of a network.
+    """
     with working(model, rows=output, picture=picture, force=force, quiet=quiet) as console:
         from edgegraft.cli.answers import show_plan, write_answer
         from edgegraft.report import plot_power

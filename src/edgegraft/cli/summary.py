@@ -6,28 +6,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
-from edgegraft.cli.console import cell, say, show_table
+from edgegraft.cli.console import SCREEN, cell, say, show_table
 from edgegraft.errors import counted
 
 if TYPE_CHECKING:
     from edgegraft.model import StoredModel
     from edgegraft.table import PackedTable, Variable
-    from edgegraft.table.store import PlaneStore
+    from edgegraft.table.blocks import RowStore
 
 Json = dict[str, Any]
-_HUBS = 5
 _SIGNS = {1: ("blue", "+"), -1: ("dark_orange", "-"), 0: ("default", " ")}
-_COLUMNS = 25
-_LABELS = 6
-_REASON, _REASONS, _NAMES = 80, 8, 5  # letters; lines; columns per line
 _DOUBTFUL = (" ", "?", "-", "--", ".", "*")  # often written for a missing cell, not read as one
 
 
@@ -75,7 +72,7 @@ def _hubs(names: Sequence[str], edges: np.ndarray, strengths: np.ndarray) -> lis
     n = len(names)
     degree = np.bincount(edges.ravel(), minlength=n)
     total = np.bincount(edges.ravel(), np.repeat(strengths, 2), minlength=n)
-    order = np.lexsort((-total, -degree))[:_HUBS]
+    order = np.lexsort((-total, -degree))[: SCREEN.names]
     return [
         {"variable": names[i], "edges": int(degree[i]), "strength": _number(total[i])}
         for i in order
@@ -108,26 +105,28 @@ def show_model(console: Console, found: Json, top: int) -> None:
 
 
 def _show_edges(console: Console, edges: list[Json], top: int) -> None:
-    n = len(edges)
+    n, shown = len(edges), edges[:top]
     title = f"The {top:,} strongest of {n:,} edges" if n > top else counted(n, "edge")
-    numeric = [name for name in ("strength", "q_value", "frequency") if name in edges[0]]
-    signed = any(edge.get("sign") for edge in edges[:top])
-    heads = ["variable", "variable", *(">" + name.replace("_", "-") for name in numeric)]
-    rows = [
-        [cell(edge["first"]), cell(edge["second"])]
-        + [
-            "" if edge.get("dof") == 0 and name == "q_value" else _edge_cell(name, edge[name])
-            for name in numeric
-        ]
-        for edge in edges[:top]
-    ]
-    if signed:
-        for row, edge in zip(rows, edges[:top], strict=True):
-            colour, mark = _SIGNS[int(edge["sign"])]
-            row[2] = f"[{colour}]{mark}{row[2]}[/]"
-    show_table(console, title, heads, rows)
+    signed = any(edge.get("sign") for edge in shown)
+    columns = [("variable", [edge[end] for edge in shown]) for end in ("first", "second")]
+    for name in ("strength", "q_value", "frequency"):
+        if name in edges[0]:
+            values = [edge[name] for edge in shown]
+            if name == "strength":
+                values = [_strength(edge, signed) for edge in shown]
+            elif name == "q_value":
+                values = [None if edge.get("dof") == 0 else edge[name] for edge in shown]
+            columns.append((name.replace("_", "-"), values))
+    show_table(console, title, columns)
     if signed:
         say(console, "Strengths are on the scale of a correlation, + and - their signs.")
+
+
+def _strength(edge: Json, signed: bool) -> Text:
+    """Return a strength, infinite if it is None, with the sign of its edge if edges have signs."""
+    number = "inf" if edge["strength"] is None else f"{edge['strength']:.3f}"
+    colour, mark = _SIGNS[int(edge["sign"])] if signed else _SIGNS[0]
+    return Text(mark * signed + number, colour, justify="right")
 
 
 def show_variables(console: Console, found: Json) -> None:
@@ -136,29 +135,62 @@ def show_variables(console: Console, found: Json) -> None:
     for edge in found["edges"]:
         degree[edge["first"]] += 1
         degree[edge["second"]] += 1
-    names = list(degree)
-    if len(names) > _COLUMNS:
-        names.sort(key=lambda name: -degree[name])
-    rows = [
-        [
-            cell(name),
-            found["kinds"][name]["kind"],
-            str(degree[name]),
-            _labels(found["categories"][name], 8),
-        ]
-        for name in names[:_COLUMNS]
+    variables = [
+        {"name": name, "edges": degree[name], "labels": _labels(categories)} | found["kinds"][name]
+        for name, categories in found["categories"].items()
     ]
-    heads = ["variable", "kind", ">edges", "categories"]
-    show_table(console, counted(len(names), "variable"), heads, rows)
-    _show_reasons(console, found["kinds"])
-    if len(names) > _COLUMNS:
-        say(console, f"... and {len(names) - _COLUMNS:,} more variables; --json has all.")
+    title = counted(len(variables), "variable")
+    _show_columns(console, title, variables, ("edges",), lambda own: -own["edges"])
 
 
-def _edge_cell(name: str, value: float | None) -> str:
-    if value is None:
-        return "inf" if name == "strength" else ""
-    return f"{value:.1e}" if name == "q_value" else f"{value:.3f}"
+def show_columns(console: Console, table: PackedTable | RowStore) -> None:
+    """Show the columns; of many, those that are binned, constant or incomplete come first."""
+    columns = describe_columns(table)
+    for own, variable in zip(columns, table.schema, strict=True):
+        share = f"{own['missing']:,} ({own['missing'] / table.n_rows:.1%})"
+        own |= {"plain": not (own["binned"] or own["states"] == 1 or own["missing"])}
+        own |= {
+            "missing": Text(share if own["missing"] else "", justify="right"),
+            "labels": _states(variable),
+        }
+    title = f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}"
+    _show_columns(console, title, columns, ("states", "missing"), lambda own: own["plain"])
+    for token in _DOUBTFUL:
+        count = sum(token in variable.categories for variable in table.schema)
+        if count:
+            say(
+                console,
+                f"'{token}' is a category of {counted(count, 'column')}: if it means missing, "
+                f"add --missing '{token}'.",
+            )
+
+
+def _show_columns(
+    console: Console,
+    title: str,
+    columns: list[Json],
+    facts: Sequence[str],
+    order: Callable[[Json], Any],
+) -> None:
+    """Show columns with some facts, in an order if they are many, and why they have their kinds."""
+    shown = sorted(columns, key=order)[: SCREEN.rows] if len(columns) > SCREEN.rows else columns
+    heads = {"name": "column", "kind": "kind", **{fact: fact for fact in facts}}
+    heads["labels"] = "categories"
+    cells = [(head, [own[key] for own in shown]) for key, head in heads.items()]
+    show_table(console, title, cells)
+    groups: dict[tuple[str, str], list[str]] = {}  # most columns share a reason
+    for own in columns:
+        if own["reason"]:
+            groups.setdefault((own["kind"], own["reason"]), []).append(own["name"])
+    largest = sorted(groups.items(), key=lambda group: -len(group[1]))
+    for (kind, reason), names in largest[: SCREEN.reasons]:
+        few = ", ".join(cell(name, 30) for name in names[: SCREEN.names])
+        more = f" and {len(names) - SCREEN.names:,} more" if len(names) > SCREEN.names else ""
+        say(console, f"{kind} ({cell(reason, SCREEN.letters)}): {few}{more}")
+    if len(largest) > SCREEN.reasons:
+        say(console, f"... and {len(largest) - SCREEN.reasons:,} more reasons; --json has all.")
+    if len(columns) > SCREEN.rows:
+        say(console, f"... and {len(columns) - SCREEN.rows:,} more columns; --json has all.")
 
 
 def _history(details: Json) -> list[str]:
@@ -200,7 +232,7 @@ def shares_of(details: Mapping[str, Any]) -> str:
     return str(shares.get("text", "")) if isinstance(shares, dict) else ""
 
 
-def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
+def describe_columns(table: PackedTable | RowStore) -> list[Json]:
     """Return a description of each column, for programs."""
     return [
         {
@@ -216,58 +248,15 @@ def describe_columns(table: PackedTable | PlaneStore) -> list[Json]:
     ]
 
 
-def show_columns(console: Console, table: PackedTable | PlaneStore) -> None:
-    """Show the columns; of many, those that are binned, constant or incomplete come first."""
-    columns = describe_columns(table)
-    shown = list(columns)
-    if len(columns) > _COLUMNS:
-        shown.sort(key=lambda own: not (own["binned"] or own["states"] == 1 or own["missing"]))
-    rows = []
-    for own in shown[:_COLUMNS]:
-        missing, states = own["missing"], f"{own['states']:,}"
-        share = f"{missing:,} ({missing / table.n_rows:.1%})" if missing else ""
-        labels = _states(table.schema[own["name"]])
-        rows.append([cell(own["name"]), own["kind"], states, share, labels])
-    title = f"{counted(table.n_variables, 'column')} of {counted(table.n_rows, 'row')}"
-    heads = ["column", "kind", ">states", ">missing", "categories"]
-    show_table(console, title, heads, rows)
-    _show_reasons(console, {own["name"]: own for own in columns})
-    if len(columns) > _COLUMNS:
-        say(console, f"... and {len(columns) - _COLUMNS:,} more columns.")
-    for token in _DOUBTFUL:
-        count = sum(token in variable.categories for variable in table.schema)
-        if count:
-            say(
-                console,
-                f"'{token}' is a category of {counted(count, 'column')}: if it means missing, "
-                f"add --missing '{token}'.",
-            )
-
-
-def _show_reasons(console: Console, kinds: Mapping[str, Json]) -> None:
-    """Show why columns have their kinds, a line per reason: most columns share one."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name, found in kinds.items():
-        if found["reason"]:
-            groups.setdefault((found["kind"], found["reason"]), []).append(name)
-    largest = sorted(groups.items(), key=lambda group: -len(group[1]))
-    for (kind, reason), names in largest[:_REASONS]:
-        few = ", ".join(cell(name, 30) for name in names[:_NAMES])
-        more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
-        say(console, f"{kind} ({cell(reason, _REASON)}): {few}{more}")
-    if len(largest) > _REASONS:
-        say(console, f"... and {len(largest) - _REASONS:,} more reasons; --json has all.")
-
-
-def _states(variable: Variable) -> str:
-    labels = _labels(variable.categories, _LABELS)
+def _states(variable: Variable) -> Text:
+    labels = _labels(variable.categories)
     if variable.binned:
-        return f"{variable.n_states} bins: {labels}"
-    if variable.n_states == 1:
-        return f"constant, so without edges: {labels}"
+        labels = Text(f"{variable.n_states} bins: ") + labels
+    elif variable.n_states == 1:
+        labels = Text("constant, so without edges: ") + labels
     return labels
 
 
-def _labels(categories: Sequence[Any], limit: int) -> str:
-    labels = ", ".join(cell(label, 30) for label in categories[:limit])
-    return labels + (", ..." if len(categories) > limit else "")
+def _labels(categories: Sequence[Any]) -> Text:
+    labels = ", ".join(cell(label, 30) for label in categories[: SCREEN.names])
+    return Text.from_markup(labels + (", ..." if len(categories) > SCREEN.names else ""))

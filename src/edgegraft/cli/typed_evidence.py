@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from edgegraft.cli.console import SCREEN
 from edgegraft.cli.options import parse_names
 from edgegraft.errors import ModelError, nearest, suggestion
 from edgegraft.ingest.cells import read_text_as
 from edgegraft.table import Schema, Variable
-
-_SHOWN = 8  # names or categories in a message
 
 
 def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
@@ -93,8 +92,8 @@ def _parse(schema: Schema, text: str) -> tuple[str, Any]:
     near = nearest(label, [str(category) for category in categories])
     hint = (
         f"did you mean {near!r}?"
-        if near is not None and len(categories) > _SHOWN and not schema[name].binned
-        else schema[name].expected(_SHOWN)
+        if near is not None and len(categories) > SCREEN.names and not schema[name].binned
+        else schema[name].expected(SCREEN.names)
     )
     several = " (repeat --given for each variable)" if "," in label and "=" in label else ""
     raise ModelError(f"--given: variable {name!r} has no category {label!r}; {hint}{several}")

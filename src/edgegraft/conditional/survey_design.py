@@ -123,9 +123,8 @@ def weigh(weights: Floats, meaning: WeightMeaning = "auto") -> Weighting:
         if not whole:
             row = int(np.argmax(weights != np.rint(weights)))
             warnings.warn(
-                f"weights are said to be frequencies, but that of row {row} is {weights[row]:g}: "
-                "tests take their sum for the number of rows; weights of a survey are "
-                "weights_are='sampling'",
+                f"sample_weight is fractional (row {row}: {weights[row]:g}) but "
+                "weights_are='frequency'; use weights_are='sampling' for survey weights",
                 EncodingWarning,
                 stacklevel=2,
             )

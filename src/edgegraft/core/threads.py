@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
+from edgegraft.errors import SettingError
+
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 Item = TypeVar("Item")
@@ -30,7 +32,8 @@ def resolve_jobs(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a positive or negative integer or None, found {n_jobs!r}")
+        expected = "must be a positive or negative integer or None"
+        raise SettingError("n_jobs", f"{expected}, found {n_jobs!r}")
     if n_jobs > 0:
         return n_jobs
     return max(1, _cores() + 1 + n_jobs)

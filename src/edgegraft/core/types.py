@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,3 +12,4 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Edges = NDArray[np.int64]  # shape (m, 2): one pair of variables per row
 Ids = NDArray[np.int64]  # one pair per number: see edgegraft.core.pairs
+Tree = dict[str, Any]  # JSON values, arrays and trees of them by name: what files hold

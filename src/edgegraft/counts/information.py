@@ -19,7 +19,7 @@ from edgegraft.core.pairs import PairTables
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts.pair_counts import PairCounts
 from edgegraft.table import PackedTable
-from edgegraft.table.store import PlaneStore
+from edgegraft.table.blocks import RowStore
 
 
 def mutual_information(tables: PairTables) -> Floats:
@@ -55,7 +55,7 @@ _MAX_RARE = 100
 
 
 def data_quality(
-    table: PackedTable | PlaneStore,
+    table: PackedTable | RowStore,
     *,
     dropped: Mapping[str, str] | None = None,
     notes: Iterable[str] = (),
@@ -65,7 +65,7 @@ def data_quality(
 
     Parameters
     ----------
-    table : PackedTable or PlaneStore
+    table : PackedTable or RowStore
     dropped : dict of column to reason, optional
         Columns of the source that are not in the table.
     notes : iterable of str

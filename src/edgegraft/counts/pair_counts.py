@@ -9,8 +9,8 @@ the counts are the same for any number of threads or machines.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
-from timeit import repeat
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,22 +20,23 @@ from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
-from edgegraft.device.pair_sums import count_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.counting.pairs import count_codes, count_planes
 from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
-from edgegraft.table.packed import MIN_CODED
-from edgegraft.table.store import PlaneStore
+from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_rows
 
 MAX_RESULT_BYTES = 1 << 32  # of one call's tables; larger requests go through `blocks`
 
-# Variables per side of a tile: 24 five-state variables of 19,000 rows fill a quarter of L2.
-_TILE = 24
-_PIECE = 256  # edges per task, at least
-_PIECES = 8  # tasks per thread, at most: enough to balance, few enough to cost nothing
 
-_ROWS, _STATES, _PAIRS = 8192, 21, 64  # that the two ways of counting are timed on
+@dataclass(frozen=True)
+class _Cost:
+    """How a batch of pairs is cut, and which way of counting is cheaper."""
+
+    tile: int = 24  # variables per side: with 5 states and 19,000 rows a quarter of L2
+    piece: int = 256  # edges per task, at least
+    pieces: int = 8  # tasks per thread, at most: enough to balance
+    #: Words of plane pairs counted in the time of a row of a histogram: measured 6.0 to 6.6.
+    row_in_words: float = 6.5
 
 
 class PairCounts:
@@ -45,7 +46,7 @@ class PairCounts:
 
     Parameters
     ----------
-    rows : PackedTable, PlaneStore or Rows
+    rows : PackedTable, RowStore or Rows
         A table in memory or mapped from a file; or rows on disk or on a cluster.
     n_jobs : int, optional
         Threads; -1 for all cores. The counts do not depend on it.
@@ -64,7 +65,7 @@ class PairCounts:
 
     def __init__(
         self,
-        rows: PackedTable | PlaneStore | Rows,
+        rows: PackedTable | RowStore | Rows,
         n_jobs: int | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
@@ -176,15 +177,15 @@ def _count_margins(block: TableRows) -> NDArray[Any]:
 
 
 def _count_pairs(block: TableRows, edges: Edges, offsets: Integers) -> NDArray[Any]:
-    if block.device is not None:
-        return count_on_device(block, edges)
+    if (device := block.product_device) is not None:
+        return device.count(block, edges)
     out = _zeros(block, int(offsets[-1]))
     # An order in which neighbours share a tile of variables.
-    tiles = -(-block.table.n_variables // _TILE)
-    order = np.argsort(edges[:, 0] // _TILE * tiles + edges[:, 1] // _TILE, kind="stable")
+    tiles = -(-block.table.n_variables // _Cost.tile)
+    order = np.argsort(edges[:, 0] // _Cost.tile * tiles + edges[:, 1] // _Cost.tile, kind="stable")
     by_codes = _by_codes(block, edges)[order]
     by_planes = partial(_count_by_planes, block, edges, offsets, out)
-    run(by_planes, _pieces(order[~by_codes], _PIECES * block.n_jobs), block.n_jobs)
+    run(by_planes, _pieces(order[~by_codes], _Cost.pieces * block.n_jobs), block.n_jobs)
     histograms = partial(_count_by_codes, block, edges, offsets, out)
     run(histograms, _pieces(order[by_codes], len(order)), block.n_jobs)
     return out
@@ -194,16 +195,11 @@ def _by_codes(block: TableRows, edges: Edges) -> Mask:
     """Return which edges are cheaper, or only possible, by direct histogram."""
     if block.weights is not None:
         return np.ones(len(edges), bool)
-    table, states = block.table, block.table.schema.n_states
-    if (states <= MIN_CODED).all():
-        return np.zeros(len(edges), bool)
+    table = block.table
     counts = np.diff(table.planes.start)
-    unplaned = (counts == 0) & (states > 1)
-    pairs_of_planes = counts[edges[:, 0]] * counts[edges[:, 1]]
-    coded = (states[edges] > MIN_CODED).all(axis=1)
-    words = table.planes.words.shape[1]
-    cheaper = coded & (pairs_of_planes * words > row_in_words() * table.n_rows)
-    return np.asarray(cheaper | unplaned[edges].any(axis=1))
+    unplaned = (counts == 0) & (table.schema.n_states > 1)
+    words = counts[edges].prod(axis=1) * table.planes.words.shape[1]
+    return np.asarray((words > _Cost.row_in_words * table.n_rows) | unplaned[edges].any(axis=1))
 
 
 def _count_by_planes(
@@ -235,29 +231,6 @@ def _count_by_codes(
 
 
 def _pieces(order: Integers, n_pieces: int) -> list[Integers]:
-    """Cut the edges into at most `n_pieces` runs of at least `_PIECE` edges."""
-    size = max(_PIECE, -(-len(order) // max(n_pieces, 1)))
+    """Cut the edges into at most `n_pieces` runs of at least `_Cost.piece` edges."""
+    size = max(_Cost.piece, -(-len(order) // max(n_pieces, 1)))
     return [order[first : first + size] for first in range(0, len(order), size)]
-
-
-@cache
-def row_in_words() -> float:
-    """Return the words of plane pairs that can be counted while a histogram takes one row.
-
-    This is measured, because processors differ by several times (with and without a vector
-    popcount). Both ways give the same integers, so noise can cost time but never change a result.
-    """
-    codes = np.random.default_rng(0).integers(0, _STATES, (_ROWS, 2))
-    block = TableRows(PackedTable.from_codes(codes))
-    # Many pairs, beside which what a call costs by itself is small.
-    edges, piece = np.tile([[0, 1]], (_PAIRS, 1)), np.arange(_PAIRS)
-    offsets = _STATES * _STATES * np.arange(_PAIRS + 1)
-    out = np.zeros(int(offsets[-1]), np.int64)
-    ways = [
-        partial(way, block, edges, offsets, out, piece)
-        for way in (_count_by_planes, _count_by_codes)
-    ]
-    by_planes, by_codes = (min(repeat(way, number=1)) for way in ways)
-    planes = block.table.planes
-    words = np.diff(planes.start).prod() * planes.words.shape[1]
-    return float((by_codes / _ROWS) / (by_planes / words))

@@ -8,8 +8,9 @@ distribution, so the mean is zero here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypedDict, Unpack
 
 import numpy as np
@@ -172,8 +173,7 @@ def make_scale_free(
     >>> data.X.shape, data.X.dtype, len(data.edges)
     ((500, 30), dtype('uint8'), 56)
     """
-    options, rng = _with_generator(options)
-    return _make(graphs.scale_free(n_variables, rng), n_variables, n_states, n_rows, options)
+    return _make(partial(graphs.scale_free, n_variables), n_variables, n_states, n_rows, options)
 
 
 def make_chain(
@@ -186,7 +186,7 @@ def make_chain(
     >>> make_chain(5, n_rows=10, couplings="ising", random_state=0)
     SyntheticData(10 rows x 5 variables, 4 true edges)
     """
-    return _make(graphs.chain(n_variables), n_variables, n_states, n_rows, options)
+    return _make(lambda _: graphs.chain(n_variables), n_variables, n_states, n_rows, options)
 
 
 def make_star(
@@ -199,7 +199,7 @@ def make_star(
     >>> make_star(5, n_states=[4, 2, 2, 3, 3], n_rows=10, random_state=0)
     SyntheticData(10 rows x 5 variables, 4 true edges)
     """
-    return _make(graphs.star(n_variables), n_variables, n_states, n_rows, options)
+    return _make(lambda _: graphs.star(n_variables), n_variables, n_states, n_rows, options)
 
 
 def make_grid(
@@ -212,7 +212,7 @@ def make_grid(
     >>> make_grid(3, 4, n_rows=10, couplings="ising", random_state=0)
     SyntheticData(10 rows x 12 variables, 17 true edges)
     """
-    return _make(graphs.grid(rows, columns), rows * columns, n_states, n_rows, options)
+    return _make(lambda _: graphs.grid(rows, columns), rows * columns, n_states, n_rows, options)
 
 
 def make_erdos_renyi(
@@ -233,9 +233,8 @@ def make_erdos_renyi(
     >>> make_erdos_renyi(20, n_rows=10, n_edges=30, random_state=0)
     SyntheticData(10 rows x 20 variables, 30 true edges)
     """
-    options, rng = _with_generator(options)
-    edges = graphs.erdos_renyi(n_variables, rng, p=p, n_edges=n_edges)
-    return _make(edges, n_variables, n_states, n_rows, options)
+    graph = partial(graphs.erdos_renyi, n_variables, p=p, n_edges=n_edges)
+    return _make(graph, n_variables, n_states, n_rows, options)
 
 
 def make_regular(
@@ -254,26 +253,26 @@ def make_regular(
     >>> make_regular(20, 4, n_rows=10, couplings="ising", random_state=0)
     SyntheticData(10 rows x 20 variables, 40 true edges)
     """
-    options, rng = _with_generator(options)
-    edges = graphs.regular(n_variables, degree, rng)
-    return _make(edges, n_variables, n_states, n_rows, options)
-
-
-def _with_generator(options: Options) -> tuple[Options, np.random.Generator]:
-    """Return one generator for the graph and then for everything else."""
-    rng = np.random.default_rng(options.get("random_state"))
-    return {**options, "random_state": rng}, rng
+    graph = partial(graphs.regular, n_variables, degree)
+    return _make(graph, n_variables, n_states, n_rows, options)
 
 
 def _make(
-    edges: Edges, n_variables: int, n_states: States, n_rows: int, options: Options
+    graph: Callable[[np.random.Generator], Edges],
+    n_variables: int,
+    n_states: States,
+    n_rows: int,
+    options: Options,
 ) -> SyntheticData:
-    states = np.asarray(n_states, np.int64)
+    """Draw a graph, then everything else by the same generator."""
+    rng = np.random.default_rng(options.get("random_state"))
+    edges, states = graph(rng), np.asarray(n_states, np.int64)
     if states.ndim and states.shape != (n_variables,):
         raise ValueError(f"{states.size} numbers of states were given for {n_variables} variables")
     if (states < 1).any():
         raise ValueError("a variable needs at least 1 state")
-    return make_mrf(edges, np.broadcast_to(states, n_variables), n_rows, **options)
+    states = np.broadcast_to(states, n_variables)
+    return make_mrf(edges, states, n_rows, **{**options, "random_state": rng})
 
 
 def _ising(

@@ -2,56 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from edgegraft.config import ModelOptions, PenaltyOptions
-from edgegraft.core.threads import resolve_jobs
 from edgegraft.estimators.network import NetworkEstimator
-from edgegraft.estimators.parameters import plan_of
-
-if TYPE_CHECKING:
-    from edgegraft.table import Schema
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
+class GraftedMRF(NetworkEstimator):
     """A pairwise Markov random field over categorical columns, grown edge by edge.
 
     A search adds edges until no pair of columns shows dependence that the model does not
     explain; every edge is then tested, those below the false discovery rate are kept, and the
-    model of the kept edges is fitted once more. With nothing set it is meant to be right.
+    model of the kept edges is fitted once more. The defaults are intended to work without tuning.
 
     Parameters
     ----------
-    strategy : {"best-choice", "first-hit", "exhaustive"}
-        How edges are chosen; see :class:`~edgegraft.learn.Settings`.
-    aim : {"network", "prediction", "rows"}
-        What ``model_`` is for. The model of the network has the edges that passed their tests.
-        "prediction" fits another beside it, with all pairs that help to predict rows held out for
-        the purpose, shrunk as strongly as those rows ask for: use it to predict, impute and score.
-        "rows" fits that model again by likelihood, as far as held-out rows gain by it: use it to
-        sample, and for probabilities of whole rows and of columns of which little is given. It
-        takes minutes. ``edges_`` is the same network for all.
-    objective : {"pseudolikelihood", "likelihood"}
-        What is fitted. The likelihood needs inference and is for small or sparse networks.
-    inference : {"auto", "exact", "bp", "trw"}
-        Engine of the likelihood.
-    penalty : float or "auto"
-        Threshold that a pair's score must pass to become an edge, and weight of the norms if the
-        search is not relaxed. "auto" is what chance passes about once per column.
-    ridge : float or "auto"
-        Weight of the squared norms. "auto" weighs as ten rows do in the search, which keeps edges
-        of chance small, and as two in the last fit, which should shrink little; at most 0.1 and
-        0.02.
-    group_weight : {"noise", "sqrt", "states"}
-        What makes scores of different pairs comparable: the noise of each, or the number of its
-        states. "auto" penalties need "noise".
-    penalize_nodes : bool, default False
-        Penalise the vectors of single columns like edges, as the paper does.
+    kinds : {"auto", "nominal", "ordinal", "count", "numeric"} or dict, default "auto"
+        What columns are, all or by name; see :func:`edgegraft.pack` and ``schema_[name].reason``.
+    order : list of str, optional
+        Orders of text categories, such as ``"low<middle<high"`` or ``"size=S<M<L"``.
+    missing_values : collection, default ()
+        Cells that mean missing, besides NaN and nulls.
+    unseen : {"error", "missing"}
+        What a category is that the fit did not see. With "missing", cross-validation of a table
+        with rare categories scores all folds.
+    drop : list of str or int, optional
+        Columns to leave out, by name or position, in the fit and in tables given to other methods.
+    schema : Schema, optional
+        Columns and their categories, instead of those found in the data.
+    weights_are : {"auto", "frequency", "sampling"}
+        What `sample_weight` is; by default whole numbers are frequencies, others a sample's. A row
+        of frequency weight 2 counts as two rows. Sampling weights, as surveys have them, have no
+        scale: they count as the effective number of rows, and tests allow for the variance that
+        unequal weights add.
     fdr : float or None
         Expected share of false edges among ``edges_``, 0.005 by default. None keeps all that the
         search ended with.
@@ -59,28 +45,17 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         Chance of any false edge among ``edges_``; if given, it replaces `fdr`. "auto" is the
         smaller of 0.05 and 10 / rows: as rows are added, it gives the exact graph, which no fixed
         rate of false discoveries does.
-    weights_are : {"auto", "frequency", "sampling"}
-        What `sample_weight` is; by default whole numbers are frequencies, others a sample's. A row
-        of frequency weight 2 counts as two rows. Sampling weights, as surveys have them, have no
-        scale: they count as the effective number of rows, and tests allow for the variance that
-        unequal weights add.
-    refit : bool, default True
-        Fit the kept edges once more with the ridge alone, so that strengths are not shrunk.
-    relaxed : bool, default True
-        Use the penalty for the test alone, and fit with the ridge.
-    selectivity, reservoir_size, max_tests, hub_threshold, max_edges, max_time, max_tables, priority
-        The search, with the defaults of :class:`~edgegraft.learn.Settings`, where they are
-        described. (``selectivity=0.5`` and ``hub_threshold="mean"`` are the paper's.)
-        ``max_tests="auto"`` measures what a round trip to a cluster costs and asks for batches
-        that make up for it; the number it chose is ``max_tests_``.
+    aim : {"network", "prediction", "rows"}
+        What ``model_`` is for. The model of the network has the edges that passed their tests.
+        "prediction" also fits a second model, with all pairs that help to predict held-out rows and
+        the shrinkage that predicts them best: use it to predict, impute and score.
+        "rows" fits that model again by likelihood, as far as held-out rows gain by it: use it to
+        sample, and for probabilities of whole rows or of columns of which few others are given. It
+        takes minutes. ``edges_`` is the same network for all.
     rules : list of str, optional
         What is known of pairs: ``"require A -- B"``, ``"forbid mood* -- age"``,
         ``"only q* -- q*"``, ``"tiers A, B < C"``, ``"gap 4"``, ``"weight 3 A -- B"``,
         ``"file rules.txt"``; see :mod:`edgegraft.grafting.pair_rules`.
-    tol : float, default 1e-3
-        Largest violation of a group's optimality condition at the end.
-    schema : Schema, optional
-        Columns and their categories, instead of those found in the data.
     device : {"cpu", "cuda", "auto", "torch"}
         Where sums over rows are computed: on the processor; on a GPU by PyTorch (the extra
         ``gpu``); on a GPU if there is one; or by PyTorch on the processor, which is slower than
@@ -89,35 +64,20 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
         Seed of the search. None draws a new seed for every fit.
+    max_time : float, optional
+        Seconds after which the search ends. Tests and fits of its edges are completed.
     max_memory : int or str, optional
         Bytes of memory that fitting files or a stream may take, such as ``"2 GiB"``. If the rows
-        do not fit, their bit planes are kept on disk and read in blocks: the search begins on a
+        do not fit, their codes are kept on disk and read in blocks: the search begins on a
         sample and ends over all rows, edges are tested on the sample (see
         :mod:`edgegraft.learn.stages`). By default files up to an eighth of the machine's memory
         are read as they are, and larger ones within half of it.
-    drop : list of str or int, optional
-        Columns to leave out, by name or position, in the fit and in tables given to other methods.
-    bins : int or dict of str to int, optional
-        Levels of numeric columns of many values; 16 by default.
-    kinds : {"auto", "nominal", "ordinal", "count", "numeric"} or dict, default "auto"
-        What columns are, all or by name; see :func:`edgegraft.pack` and ``schema_[name].reason``.
-    order : list of str, optional
-        Orders of text categories, such as ``"low<middle<high"`` or ``"size=S<M<L"``.
-    missing_values : collection, default ()
-        Cells that mean missing, besides NaN and nulls.
-    max_numeric_states : int, default 32
-        Distinct values up to which a numeric column keeps them as categories.
-    max_categories : int, default 128
-        Categories of an unordered column of text; the rarest of more are pooled as one.
-    unseen : {"error", "missing"}
-        What a category is that the fit did not see. With "missing", cross-validation of a table
-        with rare categories scores all folds.
-    cache_dir : path, optional
-        Folder of the bit planes, which are found again as long as the files are the same. By
-        default that of the environment variable EDGEGRAFT_CACHE, or the user's cache.
-    cache_size : int or str, optional
-        Bytes that all bit planes in the folder may take, 32 GiB by default; those not used for
-        longest go first.
+    search : GraftingSettings, optional
+        Settings of the method, such as ``GraftingSettings(penalty=0.1, max_edges=20)``; a grid
+        search varies ``search__penalty``. See :class:`edgegraft.GraftingSettings`.
+    reading : ReadingOptions, optional
+        Rare options of reading: bins, limits of categories, text files, and the folder of rows
+        that do not fit in memory. See :class:`edgegraft.ReadingOptions`.
 
     Attributes
     ----------
@@ -128,8 +88,8 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         (docs/kinds.md). :meth:`edges_frame` has both as a frame, ``model_.adjacency()`` as a
         matrix.
     edge_table_ : dict of str to array
-        All edges that the search ended with, those of the network first and the strongest of each
-        first: ``first``, ``second`` (names), ``strength`` (that of ``edge_strengths_``), ``weight``
+        All edges that the search ended with, the network before the others and each sorted by
+        strength: ``first``, ``second`` (names), ``strength`` (``edge_strengths_``), ``weight``
         (the same with the sign of the edge), ``sign`` (0 if the interval has both or the pair has
         none), ``effect`` with its interval ``effect_low`` to ``effect_high`` (docs/kinds.md), all
         of them NaN for edges that were cut; ``search_norm`` (norm of the table in the model that
@@ -165,8 +125,6 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
         Why the search ended.
     penalty_, ridge_ : float
         What was used.
-    max_tests_ : int or None
-        Pairs tested between two activations, if it was set or measured.
     schema_ : Schema
         Names and categories of the columns.
     n_features_in_ : int
@@ -198,12 +156,6 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
     (2, 5)
     """
 
-    schema: Schema | None = None
-    random_state: Any = None
-    max_memory: int | str | None = None
-    cache_dir: str | PathLike[str] | None = None
-    cache_size: int | str | None = None
-
     def fit(
         self,
         X: Any,
@@ -221,17 +173,16 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             A pandas or polars DataFrame, an Arrow table, a NumPy array, a dict of columns, a
             PackedTable, a RecordBatchReader, or the path of a CSV or Parquet file, of a folder of
             them, or a pattern (``"rows/*.parquet"``): whatever :func:`edgegraft.ingest.pack` takes.
-            Of a Dask frame, or :class:`~edgegraft.contrib.dask.cluster.ClusterRows`, the rows stay
+            Of a Dask frame, or :class:`~edgegraft.scale.cluster.ClusterRows`, the rows stay
             with the workers.
-            NaN and nulls are missing cells. For options of reading that the estimator does not
-            have, pack first and fit what that gives.
+            NaN and nulls are missing cells.
         y : ignored
         sample_weight : array of float, shape (n_rows,), optional
             Whole numbers are frequencies: a row of weight 2 counts as two rows. Others are
             sampling weights, whose scale does not matter (`weights_are`).
         strata, clusters : array of labels, shape (n_rows,), optional
-            The design of a survey: rows of a stratum were drawn apart from the others, rows of a
-            cluster together. Tests of edges then use the variance between clusters.
+            The design of a survey: rows of a stratum were drawn separately from the others, rows
+            of a cluster together. Tests of edges then use the variance between clusters.
 
         Returns
         -------
@@ -239,27 +190,17 @@ class GraftedMRF(NetworkEstimator, ModelOptions, PenaltyOptions):
             Itself.
         """
         from edgegraft.conditional.survey_design import SurveyDesign
-        from edgegraft.device import find_device
+        from edgegraft.core.backend import find_backend
         from edgegraft.grafting.pair_rules import PairRules
         from edgegraft.ingest.rows import open_rows
         from edgegraft.learn import discover
 
-        plan = plan_of(self)
-        find_device(plan.device)  # refused before the table is read, as are rules
+        plan = self._make_plan()
+        find_backend(plan.device)  # refused before the table is read, as are rules
         PairRules.read(plan.rules, ())
-        options = self._read_options(
-            X,
-            fitting=True,
-            n_jobs=resolve_jobs(plan.n_jobs),
-            max_memory=self.max_memory,
-            cache_dir=self.cache_dir,
-            cache_size=self.cache_size,
-        )
+        options = self._read_options(X, fitting=True, n_jobs=plan.n_jobs or 1)
         X = self._table(X, fitting=True)
         with open_rows(X, self.schema, options, sample_weight) as given:
-            if plan.max_tests == "auto" and hasattr(given.rows, "advise_max_tests"):
-                # What a round trip to the rows costs is measured now.
-                plan = replace(plan, max_tests=given.rows.advise_max_tests())
             found = discover(
                 given.rows,
                 plan,

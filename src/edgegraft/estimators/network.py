@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
-from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.row_methods import RowMethods
@@ -67,12 +66,12 @@ class NetworkEstimator(RowMethods):
         from edgegraft.grafting.problem import losses
         from edgegraft.ingest.rows import read_table
         from edgegraft.learn.bootstrap import bootstrap
-        from edgegraft.learn.checkpoint import recall
+        from edgegraft.learn.stages import recall
 
         check_is_fitted(self)
         plan = self._plan
         X = self._table(X)
-        options = self._read_options(X, n_jobs=resolve_jobs(plan.n_jobs))
+        options = self._read_options(X, n_jobs=plan.n_jobs or 1)
         table = read_table(X, self.schema_, options, stacklevel=3)
         weights = None
         if sample_weight is not None:
@@ -80,7 +79,7 @@ class NetworkEstimator(RowMethods):
             weights = weigh(given, plan.weights_are).weights
         loss, _ = losses(table, plan, weights)
         found = bootstrap(
-            recall(self._search, loss),
+            recall(self._search, loss, plan),
             table,
             n,
             model=self.network_model_,
@@ -104,7 +103,7 @@ class NetworkEstimator(RowMethods):
         """Return the edges with their names, strengths and tests as a frame, strongest first.
 
         It is of the library whose frame was fitted; after other tables, of pandas if that is
-        installed, otherwise of polars, otherwise an Arrow table. The columns are those of
+        installed, otherwise of polars, otherwise an Arrow table, with the columns of
         ``edge_table_``.
 
         Parameters
@@ -126,14 +125,11 @@ class NetworkEstimator(RowMethods):
         return make_frame(columns, self._kind.library)
 
     def save(
-        self,
-        path: str | PathLike[str],
-        *,
-        bootstrap: Mapping[str, NDArray[Any]] | None = None,
+        self, path: str | PathLike[str], *, bootstrap: Mapping[str, NDArray[Any]] | None = None
     ) -> None:
         """Write the model with how it was learned, as ``edgegraft learn`` does.
 
-        Beside the model the file has strengths, tests and q-values of its edges, the settings, the
+        The file also has strengths, tests and q-values of the edges, the settings, the
         certificate and the versions used; :func:`edgegraft.read_details` returns them, and
         :func:`edgegraft.load` the model.
 
@@ -157,7 +153,6 @@ class NetworkEstimator(RowMethods):
         """Set the fitted attributes, all of them at the end of a fit or none."""
         from edgegraft.counts.information import data_quality
         from edgegraft.ingest.output import OutputForm
-        from edgegraft.learn.checkpoint import remember
         from edgegraft.learn.provenance import details_of
 
         search, plan, schema = found.search, found.plan, rows.rows.schema
@@ -172,7 +167,7 @@ class NetworkEstimator(RowMethods):
             self.feature_names_in_ = np.array(labels, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._kind, self._plan, self._search = OutputForm.of(X), plan, remember(search)
+        self._kind, self._plan, self._search = OutputForm.of(X), plan, search.result()
         file = {"file": Path(X).name} if isinstance(X, str | PathLike) else {}
         self._details = details_of(found, file | rows.source(search.objective.n_rows))
         if rows.table is not None:
@@ -192,12 +187,11 @@ class NetworkEstimator(RowMethods):
         self.converged_ = found.converged
         self.penalty_ = found.penalty
         self.ridge_ = found.ridge
-        self.max_tests_ = plan.test_limit
         self.reason_ = str(search.reason)
         if search.interrupted:
             warnings.warn(
                 f"the fit was interrupted after {search.n_activations:,} steps of the search with "
-                f"{len(found.kept):,} edges: the model is that of the edges found so far",
+                f"{len(found.kept):,} edges: the model has the edges found so far",
                 ConvergenceWarning,
                 stacklevel=3,
             )

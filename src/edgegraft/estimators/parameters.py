@@ -1,4 +1,4 @@
-"""The parameters of an estimator: their plan, and how tables are read.
+"""The parameters of an estimator: what they are, their plan, and how tables are read.
 
 Tables are checked in the words of scikit-learn, then read as any other.
 """
@@ -6,27 +6,114 @@ Tables are checked in the words of scikit-learn, then read as any other.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from edgegraft.config import ModelOptions, Plan, TableOptions, Unseen
+from edgegraft.config import GraftingSettings, Plan, ReadingOptions, TableOptions, settings_of
+from edgegraft.config.learning import Aim, DeviceName, WeightMeaning
+from edgegraft.config.reading import Unseen
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import DataError, SettingError, listing
 from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
 
 if TYPE_CHECKING:
     from edgegraft.ingest.options import ReadOptions
+    from edgegraft.table import Schema
+
+_RECORDS: dict[str, type] = {"search": GraftingSettings, "reading": ReadingOptions}
+#: Parameters of reading that tables given to a fitted estimator need; the rest is in the schema.
+_ALWAYS = ("missing_values", "unseen", "drop")
 
 
-def plan_of(estimator: ModelOptions, **others: Any) -> Plan:
-    """Return the plan of an estimator's parameters; `others` take precedence."""
-    seed = make_seed(getattr(estimator, "random_state", None))
-    n_jobs = estimator.n_jobs
-    jobs = resolve_jobs(int(n_jobs) if isinstance(n_jobs, Integral) else n_jobs)
-    return Plan.from_options(estimator, random_state=seed, n_jobs=jobs, **others)
+class _Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What scikit-learn, which has no types, gives to transformers."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Parameters(_Transformer):
+    """The parameters that users set, and two records: of the method and of rare ways to read.
+
+    ``get_params(deep=True)`` and ``set_params`` take a record's settings as ``search__penalty``,
+    as scikit-learn does with estimators in estimators; a changed record takes the old one's place.
+    """
+
+    kinds: str | Mapping[str, str] = TableOptions.kinds
+    order: Sequence[str] | None = None
+    missing_values: Collection[Any] = ()
+    unseen: Unseen = TableOptions.unseen
+    drop: Sequence[str | int] | None = None
+    schema: Schema | None = None
+    weights_are: WeightMeaning = Plan.weights_are
+    fdr: float | None = Plan.fdr
+    fwer: float | Literal["auto"] | None = None
+    aim: Aim = Plan.aim
+    rules: Sequence[str] | None = None
+    device: DeviceName = Plan.device
+    n_jobs: int | None = None
+    random_state: Any = None
+    max_time: float | None = None
+    max_memory: int | str | None = None
+    search: GraftingSettings | None = None
+    reading: ReadingOptions | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; with `deep` also the settings of the records."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        for name, record in _RECORDS.items() if deep else ():
+            values = params[name] if isinstance(params[name], record) else record()
+            params |= {f"{name}__{key}": getattr(values, key) for key in settings_of(record)}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, settings of the records as ``search__penalty``."""
+        nested: dict[str, dict[str, Any]] = {name: {} for name in _RECORDS}
+        for name in list(params):
+            record, _, setting = name.partition("__")
+            if setting and record in _RECORDS:
+                nested[record][setting] = params.pop(name)
+        super().set_params(**params)
+        for record, settings in nested.items():
+            if settings:
+                setattr(self, record, replace(self._record(record), **settings))
+        return self
+
+    def _record(self, name: str) -> Any:
+        """Return a record of settings, of the defaults if there is none."""
+        given, record = getattr(self, name), _RECORDS[name]
+        if given is not None and not isinstance(given, record):
+            raise SettingError(name, f"must be {record.__name__} or None, found {given!r}")
+        return given or record()
+
+    def _make_plan(self) -> Plan:
+        """Return the plan of the parameters."""
+        n_jobs = self.n_jobs
+        jobs = resolve_jobs(int(n_jobs) if isinstance(n_jobs, Integral) else n_jobs)
+        seed = make_seed(self.random_state)
+        return Plan.from_options(self._record("search"), self, random_state=seed, n_jobs=jobs)
+
+    def _table(self, X: Any, *, fitting: bool = False) -> Any:
+        """Return `X` as a table that can be read, without the columns to drop."""
+        table = as_table(X, type(self).__name__)
+        return table if self.drop is None else without_columns(table, self.drop, strict=fitting)
+
+    def _read_options(self, X: Any, *, fitting: bool = False, n_jobs: int = 1) -> ReadOptions:
+        """Return how a table is read; after the fit, with the bins of the fit.
+
+        Columns of tables in memory are left out by :meth:`_table`.
+        """
+        from edgegraft.ingest.options import ReadOptions
+
+        options = {name: getattr(self, name) for name in _ALWAYS}
+        if fitting:
+            names = settings_of(TableOptions).keys() & vars(self).keys()
+            options = vars(self._record("reading")) | {name: getattr(self, name) for name in names}
+        checked = ReadOptions(**options, n_jobs=n_jobs)
+        in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
+        return checked if in_files else replace(checked, drop=None)
 
 
 def make_seed(random_state: Any) -> int:
@@ -41,39 +128,6 @@ def make_seed(random_state: Any) -> int:
         "random_state",
         f"must be an integer, a RandomState, a Generator or None, found {random_state!r}",
     )
-
-
-@dataclass(kw_only=True, eq=False)
-class ReadingParameters:
-    """Parameters of an estimator that decide how its tables are read; see `edgegraft.pack`."""
-
-    drop: Sequence[str | int] | None = None
-    bins: int | Mapping[str, int] | None = None
-    kinds: str | Mapping[str, str] = TableOptions.kinds
-    order: Sequence[str] | None = None
-    missing_values: Collection[Any] = ()
-    max_numeric_states: int = TableOptions.max_numeric_states
-    max_categories: int = TableOptions.max_categories
-    unseen: Unseen = "error"
-
-    def _table(self, X: Any, *, fitting: bool = False) -> Any:
-        """Return `X` as a table that can be read, without the columns to drop."""
-        table = as_table(X, type(self).__name__)
-        return table if self.drop is None else without_columns(table, self.drop, strict=fitting)
-
-    def _read_options(self, X: Any, *, fitting: bool = False, **others: Any) -> ReadOptions:
-        """Return how a table is read; bins are those of the fit afterwards.
-
-        Columns of tables in memory are left out by :meth:`_table`.
-        """
-        from edgegraft.ingest.options import ReadOptions
-
-        always = ("missing_values", "unseen")
-        names = [field.name for field in fields(ReadingParameters)] if fitting else always
-        options = {name: getattr(self, name) for name in (*names, "drop")}
-        checked = ReadOptions(**options | others)
-        in_files = table_kind(X) in (TableKind.PATH, TableKind.STREAM)
-        return checked if in_files else replace(checked, drop=None)
 
 
 def without_columns(X: Any, drop: Sequence[str | int], *, strict: bool = False) -> Any:
@@ -125,7 +179,7 @@ def as_table(X: Any, estimator: str) -> Any:
     if library_of(X) in ("pandas", "polars", "pyarrow"):
         return X  # refused in their own words
     if isinstance(X, list | tuple):
-        # As objects if types differ: numbers beside text stay numbers, and every column finds its
+        # As objects if types differ: numbers next to text stay numbers, and every column finds its
         # own type.
         lengths = [len(row) if isinstance(row, list | tuple) else None for row in X]
         for k, length in enumerate(lengths):

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
 from edgegraft.core.checks import check_weights
 from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, ModelError
-from edgegraft.estimators.parameters import ReadingParameters
+from edgegraft.estimators.parameters import Parameters
 from edgegraft.ingest.kinds import TableKind, column_labels, table_kind
 
 if TYPE_CHECKING:
@@ -22,11 +21,7 @@ if TYPE_CHECKING:
     from edgegraft.table import Schema
 
 
-class _Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What scikit-learn, which has no types, gives to transformers."""
-
-
-class RowMethods(_Transformer, ReadingParameters):
+class RowMethods(Parameters):
     """Questions about rows, answered by ``model_`` in the caller's own kind of table."""
 
     model_: PairwiseMRF
@@ -38,7 +33,7 @@ class RowMethods(_Transformer, ReadingParameters):
         """Return the log pseudolikelihood of each row, in nats.
 
         That is the sum over the columns of ``log p(cell | the row's other known cells)``. A missing
-        cell has no term of its own, and is summed over in those of the others, as by
+        cell has no term of its own, and is summed over in the terms of the others, as by
         :meth:`predict_proba`.
         """
         codes = self._codes(X)

@@ -1,6 +1,6 @@
 """Events of a search, the reasons for its end, and its observers.
 
-Progress displays, traces and checkpoints are observers. An observer receives a snapshot after every
+Progress displays and traces are observers. An observer receives a snapshot after every
 activation and may stop the loop; it never changes what is learned. The loop itself records time,
 objective, edges, activations, tests and tables; a :class:`Monitor` also measures the held-out loss
 and the recall.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,11 +54,6 @@ class StopReason(StrEnum):
         """Whether a larger budget of time or edges would let the search continue."""
         return self in (StopReason.MAX_TIME, StopReason.MAX_EDGES)
 
-    @property
-    def final(self) -> bool:
-        """Whether nobody asked for the end, and no budget that could be larger is spent."""
-        return not (self.requested or self.resumable)
-
 
 @dataclass(frozen=True)
 class Event:
@@ -66,7 +61,7 @@ class Event:
 
     Attributes
     ----------
-    kind : {"start", "activation", "checkpoint", "end"}
+    kind : {"start", "activation", "end"}
     seconds : float
         Time since the search began, including earlier parts of a resumed search.
     objective : float
@@ -101,15 +96,6 @@ class Observer(Protocol):
 
     def on_event(self, event: Event, state: SearchState) -> bool | None:
         """Process an event; return True to stop the loop after this step."""
-        ...
-
-
-@runtime_checkable
-class FitObserver(Protocol):
-    """An observer that also receives the search after every fit, before anything else is asked."""
-
-    def on_fit(self, state: SearchState) -> None:
-        """Process a search whose parameters are new."""
         ...
 
 
@@ -172,7 +158,7 @@ class Monitor:
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Measure the current model."""
-        between = event.kind == "checkpoint" or event.n_activations % self.every
+        between = event.n_activations % self.every
         if between and event.kind not in ("start", "end"):
             return
         self._events.append(event)

@@ -16,7 +16,7 @@ from edgegraft.core.threads import interruptible
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.grafting import steps
-from edgegraft.grafting.events import FitObserver, Observer, StopReason
+from edgegraft.grafting.events import Observer, StopReason
 from edgegraft.grafting.policies import Policy
 from edgegraft.grafting.problem import Problem
 from edgegraft.grafting.state import SearchState
@@ -72,38 +72,33 @@ def grow(
     'no pair violates optimality'
     """
     state = SearchState.begin(Problem.of(objective, penalty, settings, policy))
-    if state.settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
-        steps.queue(state, rank_pairs(counts, state.rng))
-    steps.adopt(state, state.problem.rules.required)
-    return run_search(state, observers)
+    return run_search(state, observers, counts=counts)
 
 
 def run_search(
-    state: SearchState, observers: Sequence[Observer] = (), *, checkpoint: bool = False
+    state: SearchState, observers: Sequence[Observer] = (), *, counts: PairCounts | None = None
 ) -> SearchState:
-    """Run the loop from wherever `state` is to its end; `checkpoint` begins with one."""
+    """Run the loop from wherever `state` is to its end; `counts` rank the pairs as in `grow`."""
+    if state.settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
+        # The fit of all pairs on a device is by pseudolikelihood, which counts a pair twice.
+        rule = state.penalty if state.objective.terms == 2 else None
+        steps.queue(state, rank_pairs(counts, state.rng, penalty=rule))
+    steps.adopt(state, state.problem.rules.required)
     with interruptible() as interruption:
         stopped = _notify(state, observers, "start")
-        if checkpoint:
-            steps.restart(state)
-            stopped |= _notify(state, observers, "checkpoint")
         if not state.n_activations:
             interruption.check()  # nothing has been learned that could be kept
         interruption.keeps = True
         if stopped or interruption.asked:
             state.reason = StopReason.OBSERVER if stopped else StopReason.INTERRUPTED
         while not state.reason:
-            state.reason = _step(state, observers)
+            state.reason = _step(state)
             if state.reason:
                 break
             stopped = _notify(state, observers, "activation")
-            if steps.restart_is_due(state):
-                steps.restart(state)
-                stopped |= _notify(state, observers, "checkpoint")
             state.reason = state.spent or (StopReason.OBSERVER if stopped else None)
             if interruption.asked:
                 state.reason = StopReason.INTERRUPTED
-        state.cut_short |= state.reason.resumable
         if not state.settled:
             steps.fit_fully(state)
             steps.drop_zeros(state)
@@ -111,23 +106,17 @@ def run_search(
     return state
 
 
-def _step(state: SearchState, observers: Sequence[Observer]) -> StopReason | None:
+def _step(state: SearchState) -> StopReason | None:
     """Take one step; return why there is none to take, or None."""
-    if not state.fitted:
-        if state.full:
-            return state.full
-        if not (state.n_significant and steps.begin(state)):
-            steps.boost_hubs(state)
-            steps.fill(state)
-            if not state.policy.activate(state) and (state.settled or not _look_again(state)):
-                return state.full or state.spent or _conclude(state)
-            steps.drop_zeros(state, moved=steps.fit(state))
-        state.fitted = True
-        for observer in observers:
-            if isinstance(observer, FitObserver):
-                observer.on_fit(state)
+    if state.full:
+        return state.full
+    if not (state.n_significant and steps.begin(state)):
+        steps.boost_hubs(state)
+        steps.fill(state)
+        if not steps.activate(state) and (state.settled or not _look_again(state)):
+            return state.full or state.spent or _conclude(state)
+        steps.drop_zeros(state, moved=steps.fit(state))
     steps.rescore(state)
-    state.fitted = False
     return None
 
 
@@ -136,7 +125,7 @@ def _look_again(state: SearchState) -> bool:
     steps.fit_fully(state)
     steps.drop_zeros(state)
     steps.fill(state)
-    return state.policy.activate(state)
+    return steps.activate(state)
 
 
 def _conclude(state: SearchState) -> StopReason:

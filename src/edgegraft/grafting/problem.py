@@ -5,7 +5,7 @@ Also what a plan amounts to for given rows: the loss, the penalty, the budget of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
@@ -15,11 +15,10 @@ from edgegraft.conditional.features import Features
 from edgegraft.conditional.survey_design import weigh_rows
 from edgegraft.config import Plan, Settings
 from edgegraft.core import Layout
+from edgegraft.core.backend import find_backend
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
-from edgegraft.device import find_device
 from edgegraft.errors import Argument, MemoryBudgetError
-from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.policies import Policy, choose_policy
 from edgegraft.inference import likelihood_engine
@@ -29,7 +28,6 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, as_rows, distinct_rows
@@ -37,10 +35,20 @@ from edgegraft.table.blocks import Rows, as_rows, distinct_rows
 ALL_PAIRS = 2_000_000  # up to this many pairs, all are tested, and a spanning tree is found
 PAIRS_PER_VARIABLE = 10  # tested at most if there are more: twice as many as are ranked
 MAX_BYTES = 1 << 30  # for the states of a column compared with each other
-_SEARCH_ROWS, _LAST_ROWS = 10.0, 2.0
-_LAST_SCORED_ROWS = 20.0  # on wenchuan better than 2 by .4 nats per row, on bfi by .02
-_MAX_PER_ROW = 0.01  # ridge per row that it weighs
 _SINGLE = 1e-4  # tolerance from which the rounding of single precision does not matter
+
+
+@dataclass(frozen=True)
+class _RidgeRows:
+    """Rows that a ridge weighs as much as, if it is chosen by the library."""
+
+    search: float = 10.0  # more than in the last fit: nothing of these fits is reported
+    last: float = 2.0  # what is reported is hardly shrunk
+    last_scored: float = 20.0  # measured: on wenchuan better than 2 by .4 nats per row, bfi .02
+    per_row: float = 0.01  # at most: tables of few rows get a small one
+
+
+_RIDGE_ROWS = _RidgeRows()
 
 
 @dataclass(frozen=True)
@@ -52,10 +60,6 @@ class Problem:
     settings: Settings
     policy: Policy
     quiet: bool = False  #: whether not to warn
-    #: keeps the progress of fits, unless the problem is quiet: of a search with checkpoints
-    watch: FitWatch | None = None
-    #: keeps what is worked out after the search, if it has checkpoints
-    journal: Journal = field(default_factory=Journal, compare=False)
 
     @cached_property
     def rules(self) -> PairRules:
@@ -96,7 +100,6 @@ class Problem:
             start,
             Stopping(tol=self.settings.tol, max_iter=max_iter),
             quiet=quiet or self.quiet,
-            watch=None if self.quiet else self.watch,
         )
 
     def changed(
@@ -132,7 +135,7 @@ def ridge_of(rows: float, n_rows: float) -> float:
     >>> ridge_of(10, 1000), ridge_of(10, 20)
     (0.01, 0.1)
     """
-    return float(rows) * min(_MAX_PER_ROW, 1.0 / n_rows)
+    return float(rows) * min(_RIDGE_ROWS.per_row, 1.0 / n_rows)
 
 
 def penalty_of(plan: Plan, objective: Objective) -> Penalty:
@@ -140,7 +143,7 @@ def penalty_of(plan: Plan, objective: Objective) -> Penalty:
     level = chance_level(objective) if plan.penalty == "auto" else plan.penalty
     return make_penalty(
         level,
-        _ridge(plan, _SEARCH_ROWS, objective.n_rows),
+        _ridge(plan, _RIDGE_ROWS.search, objective.n_rows),
         group_weight=plan.group_weight,
         penalize_nodes=plan.penalize_nodes,
     )
@@ -148,7 +151,7 @@ def penalty_of(plan: Plan, objective: Objective) -> Penalty:
 
 def last_ridge(plan: Plan, objective: Objective) -> float:
     """Return the ridge of the last fit; weights of scores get a larger one than tables."""
-    rows = _LAST_ROWS if objective.features is None else _LAST_SCORED_ROWS
+    rows = _RIDGE_ROWS.last if objective.features is None else _RIDGE_ROWS.last_scored
     return _ridge(plan, rows, objective.n_rows)
 
 
@@ -185,7 +188,7 @@ def losses(
     `weights` are those of a table; `stand_in` is the loss of a sample of rows in blocks; `features`
     are those of ordered columns, by default those of the margins of the rows.
     """
-    given = as_rows(table, weights, plan.n_jobs, find_device(plan.device))
+    given = as_rows(table, weights, plan.n_jobs, find_backend(plan.device))
     rows = distinct_rows(weigh_rows(given, plan.weights_are)[0])
     check_states(rows.schema)
     counts = PairCounts(rows)

@@ -14,9 +14,8 @@ explain the same dependence, and only fitting one shows whether the other is sti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -131,18 +130,6 @@ class Reservoir:
         kept[chosen] = False
         self._edges, self._scores = self._edges[kept], self._scores[kept]
         return out
-
-    def state(self) -> dict[str, Any]:
-        """Return all that the reservoir is, for :meth:`from_state`."""
-        return {"capacity": self.capacity, "edges": self.edges, "scores": self.scores}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the reservoir that :meth:`state` described."""
-        reservoir = cls(state["capacity"])
-        reservoir._edges = as_edges(state["edges"])
-        reservoir._scores = one_each(state["scores"], len(reservoir._edges), "scores").copy()
-        return reservoir
 
 
 def _best(scores: Floats, capacity: int | None) -> NDArray[np.bool_]:

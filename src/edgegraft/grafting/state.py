@@ -1,4 +1,4 @@
-"""All that changes while a search runs, how it judges pairs, and how it becomes a file and back.
+"""All that changes while a search runs, how it judges pairs, and what it leaves when it has ended.
 
 A pair violates optimality when ``s_e > penalty``. The parameters are fitted to a tolerance only,
 and the solver leaves a group alone that violates its condition by at most ``tol``; so the test is
@@ -20,7 +20,7 @@ from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from edgegraft.config import Settings
 from edgegraft.core import ActiveGraph
 from edgegraft.core.adjacency import PairMap
 from edgegraft.core.pairs import PairTables, all_pairs, pair_ids
-from edgegraft.core.types import Edges, Floats, Mask
+from edgegraft.core.types import Edges, Floats, Mask, Tree
 from edgegraft.grafting import CandidateStream, Reservoir
 from edgegraft.grafting.events import Columns, Event, StopReason, as_columns
 from edgegraft.grafting.policies import Policy
@@ -38,23 +38,8 @@ from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution
 
-MAX_RETURNS = 3
-FIRST_ITERATIONS = 1000  # of the fit of the node vectors
-#: Attributes of a search that are JSON values as they are, and their types.
-_SCALARS: dict[str, type] = {
-    "n_tests": int,
-    "n_activations": int,
-    "filled": bool,
-    "ranked": bool,
-    "n_significant": int,
-    "n_closed": int,
-    "n_fresh": int,
-    "cut_short": bool,
-    "fitted": bool,
-}
-
-Tree = dict[str, Any]
-"""JSON values and arrays by their names, and trees of them."""
+MAX_RETURNS = 3  # budget: each costs a fit
+FIRST_ITERATIONS = 1000  # budget of the fit of the node vectors
 
 
 class Judged(NamedTuple):
@@ -84,15 +69,8 @@ class SearchState:
     n_significant: int = 0
     n_closed: int = 0  #: edges there were when neighbours of neighbours were last queued
     n_fresh: int = 0  #: frozen pairs whose offsets are of the current parameters
-    #: whether a budget of edges or time has changed what was done: with a larger one the search
-    #: would have taken another step
-    cut_short: bool = False
-    #: whether a step has been fitted, and its reservoir not yet scored at the new parameters
-    fitted: bool = False
     #: how often pairs (their ids) were set back to zero by a fit that moved nothing
     returned: Counter[int] = field(default_factory=Counter)
-    #: parameters that the last restart was given, while they are those of the graph
-    restarted_from: Floats | None = None
     seconds_before: float = 0.0  #: time spent by earlier parts of a resumed run
     events: list[Event] = field(default_factory=list)
     reason: StopReason | None = None  #: why the search ended; None while it runs
@@ -105,79 +83,60 @@ class SearchState:
         edges: Edges | None = None,
         start: Solution | Floats | None = None,
         max_iter: int = FIRST_ITERATIONS,
+        *,
+        fell_back: bool = False,
     ) -> Self:
         """Return a search that has fitted the node vectors, or `edges` from `start`.
 
-        It has tested nothing.
+        It has tested nothing. `fell_back`: the objective's fallback has taken over.
         """
         settings, schema = problem.settings, problem.objective.schema
         graph = ActiveGraph(schema.n_states, edges, problem.objective.layout().widths)
+        stream = CandidateStream(len(schema), full=settings.full_queue)
+        stream.remove(graph.layout.edges)
+        if isinstance(start, np.ndarray) and start.shape != (graph.layout.n_parameters,):
+            raise ValueError(
+                f"the graph has {graph.layout.n_parameters} parameters, found {start.shape}"
+            )
+        objective, quiet = problem.objective.fallback if fell_back else None, start is not None
         return cls(
             problem,
             graph,
-            problem.solve(graph.layout, start, max_iter, quiet=start is not None),
-            CandidateStream(len(schema), full=settings.full_queue),
-            Reservoir(problem.policy.strategy.capacity),
+            problem.solve(graph.layout, start, max_iter, objective=objective, quiet=quiet),
+            stream,
+            Reservoir(problem.policy.capacity),
             np.random.default_rng(settings.random_state),
             PairMap(),
         )
 
-    def state(self) -> Tree:
-        """Return all that the search is, for :meth:`from_state`."""
-        solution, ended = self.solution, self.reason is not None and self.reason.final
-        tree: Tree = {name: getattr(self, name) for name in _SCALARS} | {
-            "rng": self.rng.bit_generator.state,
-            "fell_back": solution.objective is not self.objective,
+    def result(self) -> Tree:
+        """Return what the search has found, for :meth:`ended`."""
+        n, tested = self.graph.layout.n_variables, self.tested.with_value()
+        return {
+            "edges": self.graph.layout.edges,
+            "theta": self.theta(),
+            "tested": None if len(tested) == n * (n - 1) // 2 else tested,
+            "n_tests": self.n_tests,
+            "n_activations": self.n_activations,
             "seconds": self.seconds,
             "events": [list(vars(event).values()) for event in self.events],
-            "reason": self.reason.name if self.reason and ended else None,
-            "edges": self.graph.layout.edges,
-            # As `restart` was given them, so that it can be given them again.
-            "theta": self.theta() if self.restarted_from is None else self.restarted_from,
-            "tested": self.tested.with_value(),
-            "returned": np.array(list(self.returned.items()), np.int64).reshape(-1, 2),
-            "stream": self.stream.state(),
-            "reservoir": self.reservoir.state(),
+            "reason": None if self.reason is None else self.reason.name,
+            "fell_back": self.fell_back,
         }
-        if solution.layout is not self.graph.layout:  # with edges that have left the graph
-            tree["solution"] = {"edges": solution.layout.edges, "theta": solution.theta}
-        elif solution.metric.n_pairs:
-            tree["metric"] = solution.metric.state()
-        return tree
 
     @classmethod
-    def from_state(cls, problem: Problem, tree: Tree) -> Self:
-        """Return the search that :meth:`state` described, of the same problem.
-
-        If it lacks the candidates and the tested pairs, all pairs are tested candidates.
-        """
-        schema, theta = problem.objective.schema, np.array(tree["theta"])
-        n = len(schema)
-        graph = ActiveGraph(schema.n_states, tree["edges"], problem.objective.layout().widths)
-        layout, fitted = graph.layout, tree.get("solution")
-        if fitted is not None:
-            layout, theta = layout.with_edges(fitted["edges"]), np.array(fitted["theta"])
-        fallback = problem.objective.fallback if tree["fell_back"] else None
-        rng = np.random.default_rng()
-        rng.bit_generator.state = tree["rng"]
-        known = "stream" in tree
-        state = cls(
-            problem,
-            graph,
-            problem.solve(layout, theta, objective=fallback),
-            CandidateStream.from_state(tree["stream"]) if known else CandidateStream(n),
-            Reservoir.from_state(tree["reservoir"]) if known else Reservoir(),
-            rng,
-            PairMap(np.asarray(tree.get("tested", pair_ids(all_pairs(n), n)), np.int64)),
-            **{name: kind(tree[name]) for name, kind in _SCALARS.items()},
-            returned=Counter(dict(tree["returned"].tolist())),
-            restarted_from=theta if fitted is None else None,
-            seconds_before=tree["seconds"],
-            events=[Event(*values) for values in tree["events"]],
-            reason=None if tree["reason"] is None else StopReason[tree["reason"]],
-        )
-        if "metric" in tree:
-            state.solution.metric.learn_again(tree["metric"])
+    def ended(cls, problem: Problem, found: Tree) -> Self:
+        """Return an ended search of the same problem: its result, and no candidates."""
+        n, tested = len(problem.objective.schema), found["tested"]
+        fell_back = found["fell_back"]
+        theta = np.asarray(found["theta"], np.float64)
+        state = cls.begin(problem, found["edges"], theta, 0, fell_back=fell_back)
+        ids = pair_ids(all_pairs(n), n) if tested is None else np.asarray(tested, np.int64)
+        state.tested = PairMap(ids)
+        state.n_tests, state.n_activations = int(found["n_tests"]), int(found["n_activations"])
+        state.seconds_before = float(found["seconds"])
+        state.events = [Event(*values) for values in found["events"]]
+        state.reason = StopReason[found["reason"]]
         return state
 
     def warm(self, problem: Problem, keep: Mask | None = None) -> Self:
@@ -197,7 +156,7 @@ class SearchState:
         after = type(self).begin(problem, layout.edges, start, 0)
         after.stream, after.rng, after.tested = deepcopy((self.stream, self.rng, self.tested))
         after.n_tests, after.n_activations = self.n_tests, self.n_activations
-        after.filled, after.ranked, after.cut_short = True, self.ranked, self.cut_short
+        after.filled, after.ranked = True, self.ranked
         after.seconds_before = self.seconds
         after.events = [event for event in self.events if event.kind != "end"]
         after.stream.restore(whole.edges[~kept], np.zeros(int((~kept).sum())))
@@ -209,6 +168,11 @@ class SearchState:
     def objective(self) -> Objective:
         """The loss that was asked for; that of `solution` may be its fallback."""
         return self.problem.objective
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether the objective's fallback has taken over."""
+        return self.solution.objective is not self.objective
 
     @property
     def penalty(self) -> Penalty:
@@ -245,14 +209,6 @@ class SearchState:
         """How many more edges the budget allows; None without a limit."""
         most = self.settings.max_edges
         return None if most is None else max(0, most - len(self.graph))
-
-    def admit(self, n: int) -> int:
-        """Return how many of `n` edges have room, and note if the budget is in their way."""
-        room = self.room
-        if room is None or room >= n:
-            return n
-        self.cut_short = True
-        return room
 
     @property
     def full(self) -> StopReason | None:

@@ -7,33 +7,43 @@ parameters; a step that ends with an empty reservoir has therefore tested every 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
 from edgegraft.core.types import Edges, Floats
-from edgegraft.grafting.policies import FINAL_ITERATIONS
 from edgegraft.grafting.problem import chance_level
 from edgegraft.grafting.state import SearchState
 from edgegraft.objective.penalty import norms_of
 from edgegraft.rank import closing_pairs, find_hubs
 from edgegraft.rank.ranking import Ranking
 
-_LARGEST_BATCH, _BATCH_CELLS = 4096, 1 << 20  # pairs scored together: bounds the memory of a step
-_FIRST_ITERATIONS = 20  # with many edges at once: scores must see what they explain
-_STILL = 1e-12  # of the objective: a fit that lowers it by less has moved nothing
-_FEW_HITS = 0.1
-_NEW_EDGES = 1.05  # growth of the graph between two looks at its triangles
-_ABOVE_CHANCE = 1.0 + 1e-9  # but for rounding
-_NEXT = -(2.0**40)  # a priority below any other
+
+@dataclass(frozen=True)
+class _Step:
+    """Sizes of a step, and what counts as none."""
+
+    pairs: int = 4096  # budget: pairs scored together at most, of two states each
+    cells: int = 1 << 20  # budget: of their tables, if columns have many states
+    first_iterations: int = 20  # with many edges at once: scores must see what they explain
+    last_iterations: int = 500  # budget: of a fit to the tolerance
+    few_hits: float = 0.1  # share of a batch: if less violates, larger batches cost less per pair
+    growth: float = 1.05  # of the graph between two looks at its triangles, which are of all wedges
+    still: float = 1e-12  # of the objective: rounding; a fit that gains less has moved nothing
+    above_chance: float = 1.0 + 1e-9  # rounding
+    next_priority: float = -(2.0**40)  # below any other, and exact with whole numbers added
+
+
+_STEP = _Step()
 
 
 def queue(state: SearchState, ranking: Ranking) -> None:
-    """Queue ranked pairs in the order of the policy."""
-    allowed = state.problem.rules.allows(ranking.edges)
-    if not allowed.all():
-        ranking = ranking.of(allowed)
+    """Queue ranked pairs that are not active in the order of the policy."""
+    open_ = state.problem.rules.allows(ranking.edges) & ~state.graph.contains(ranking.edges)
+    if not open_.all():
+        ranking = ranking.of(open_)
     edges, state.n_significant = state.policy.first_pairs(ranking)
     state.ranked = True
     state.stream.prioritise(edges, ranking.priorities())
@@ -49,18 +59,28 @@ def begin(state: SearchState) -> bool:
     state.n_significant = 0
     most, judged = _largest_batch(state), [np.zeros(0, bool)]
     judged += [state.judge(edges[k : k + most]).violates for k in range(0, len(edges), most)]
-    if state.penalty.penalty > _ABOVE_CHANCE * chance_level(state.objective):
+    if state.penalty.penalty > _STEP.above_chance * chance_level(state.objective):
         violates = np.concatenate(judged)
         _freeze(state, edges[~violates], np.zeros(int((~violates).sum())))
         edges = edges[violates]
-    room = state.admit(len(edges))
-    state.stream.restore(edges[room:], np.arange(len(edges) - room) + _NEXT)
+    later = edges[len(edges[: state.room]) :]
+    state.stream.restore(later, np.arange(len(later)) + _STEP.next_priority)
     if not len(edges):
         return False
-    state.graph.add(edges[:room])
+    state.graph.add(edges[: state.room])
     state.n_activations += 1
     state.filled = True
-    fit(state, _FIRST_ITERATIONS)
+    fit(state, _STEP.first_iterations)
+    return True
+
+
+def activate(state: SearchState) -> bool:
+    """Move the chosen candidates into the graph; return whether there were any."""
+    chosen = state.policy.choose(state.reservoir, len(state.graph))[: state.room]
+    if not len(chosen):
+        return False
+    state.graph.add(state.reservoir.take(chosen).edges)
+    state.n_activations += 1
     return True
 
 
@@ -69,23 +89,23 @@ def fill(state: SearchState) -> None:
 
     Before the first activation the reservoir is filled to its capacity.
     """
-    strategy, stream = state.policy.strategy, state.stream
-    if strategy.exhaustive:
+    policy, stream = state.policy, state.stream
+    if policy.exhaustive:
         _refill(state)
     _close_triangles(state)
     largest = _largest_batch(state)
-    whole = state.objective.scores_all and not strategy.first_hit
-    tests, batch = 0, largest if whole else strategy.batch
+    whole = state.objective.scores_all and not policy.first_hit
+    tests, batch = 0, largest if whole else policy.batch
     while not _enough(state, tests):
         most = min(batch, largest)
-        edges = stream.draw(min(most, stream.n_prioritised) if strategy.listed else most, state.rng)
+        edges = stream.draw(min(most, stream.n_prioritised) if policy.listed else most, state.rng)
         if len(edges):
             edges = edges[state.problem.rules.allows(edges)]
             if not len(edges):
                 continue
             tests += len(edges)
             hits = _test(state, edges)
-            if hits < _FEW_HITS * len(edges) and not strategy.first_hit:
+            if hits < _STEP.few_hits * len(edges) and not policy.first_hit:
                 batch *= 2  # if little violates, large batches cost a fraction per pair
         elif state.n_fresh < stream.n_frozen:
             _refill(state)
@@ -95,21 +115,18 @@ def fill(state: SearchState) -> None:
 
 
 def _largest_batch(state: SearchState) -> int:
-    return max(_LARGEST_BATCH, int(_BATCH_CELLS // state.graph.layout.widths.max() ** 2))
+    return max(_STEP.pairs, int(_STEP.cells // state.graph.layout.widths.max() ** 2))
 
 
 def _enough(state: SearchState, tests: int) -> bool:
-    strategy = state.policy.strategy
-    if state.spent:
-        state.cut_short |= state.spent.resumable
-        return True
-    if strategy.exhaustive:
-        return False
+    policy = state.policy
+    if state.spent or policy.exhaustive:
+        return state.spent is not None
     if not state.filled:
         return state.reservoir.full
-    if tests < strategy.max_tests or not len(state.reservoir):
+    if tests < policy.max_tests or not len(state.reservoir):
         return False
-    return state.policy.enough(
+    return policy.enough(
         tests, len(state.reservoir), len(state.graph), all_scored=state.objective.scores_all
     )
 
@@ -117,7 +134,7 @@ def _enough(state: SearchState, tests: int) -> bool:
 def _close_triangles(state: SearchState) -> None:
     """Once the ranked pairs are tested, put neighbours of neighbours before strangers."""
     stream, layout = state.stream, state.graph.layout
-    due = len(state.graph) > _NEW_EDGES * state.n_closed  # all wedges are looked through
+    due = len(state.graph) > _STEP.growth * state.n_closed  # all wedges are looked through
     if state.ranked and due and stream.n_unseen and not stream.n_prioritised:
         state.n_closed = len(state.graph)
         pairs = closing_pairs(layout.edges, layout.n_variables)
@@ -138,10 +155,10 @@ def _freeze(state: SearchState, edges: Edges, offsets: Floats) -> None:
 def _test(state: SearchState, edges: Edges) -> int:
     """Score a batch: what violates goes to the reservoir, the rest freezes; return how many do."""
     scores, violates = state.judge(edges)
-    if state.policy.strategy.first_hit and violates.any():
+    if state.policy.first_hit and violates.any():
         # What follows the first hit counts as not yet drawn: it comes next, in the same order.
         hit = int(np.argmax(violates)) + 1
-        state.stream.restore(edges[hit:], _NEXT + np.arange(len(edges) - hit))
+        state.stream.restore(edges[hit:], _STEP.next_priority + np.arange(len(edges) - hit))
         edges, scores, violates = edges[:hit], scores[:hit], violates[:hit]
     _freeze(state, edges[~violates], state.offsets(scores[~violates]))
     out = state.reservoir.offer(edges[violates], scores[violates])
@@ -161,36 +178,23 @@ def fit(state: SearchState, max_iter: int | None = None, *, quiet: bool = True) 
     before, layout = state.solution.info.objective, state.graph.layout
     n_iter = max_iter or state.policy.iterations
     state.solution = state.problem.solve(layout, state.solution, n_iter, quiet=quiet)
-    state.n_fresh, state.restarted_from = 0, None
-    return bool(before - state.solution.info.objective > _STILL * max(1.0, abs(before)))
+    state.n_fresh = 0
+    return bool(before - state.solution.info.objective > _STEP.still * max(1.0, abs(before)))
 
 
 def fit_fully(state: SearchState) -> None:
     """Fit to the tolerance; a fit that does not reach it warns."""
-    fit(state, FINAL_ITERATIONS, quiet=False)
-
-
-def restart_is_due(state: SearchState) -> bool:
-    """Return whether a search is to be restarted after this activation.
-
-    If evaluations remember those before, checkpoints are possible at restarts alone: the first
-    activations, which take longest, have more of them; so have searches over features.
-    """
-    n, every = state.n_activations, state.settings.checkpoint_every
-    early = n < every and n & (n - 1) == 0
-    objective = state.solution.objective
-    wanted = objective.features is not None or not objective.memoryless(state.solution.state)
-    return n % every == 0 or (early and wanted)
+    fit(state, _STEP.last_iterations, quiet=False)
 
 
 def restart(state: SearchState) -> None:
-    """Forget messages and curvature, keep the parameters: what a resumed search has too.
+    """Forget messages and curvature, keep the parameters, for a graph that others have changed.
 
     An objective whose inference failed has been left for its fallback, and stays left.
     """
-    state.restarted_from, state.n_fresh = state.theta(), 0
+    state.n_fresh = 0
     state.solution = state.problem.solve(
-        state.graph.layout, state.restarted_from, objective=state.solution.objective
+        state.graph.layout, state.theta(), objective=state.solution.objective
     )
 
 

@@ -14,11 +14,8 @@ until they are exhausted; `refill` then queues the frozen ones, their offsets as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core.adjacency import PairMap
 from edgegraft.core.pairs import all_pairs, as_edges, one_each, pair_ids, pairs_of_ids
@@ -29,8 +26,8 @@ from edgegraft.grafting.unseen import UnseenPairs
 from edgegraft.kernels.search import OUT
 
 _UNSEEN, _QUEUED, _FROZEN = -1, 1, 2  # what is known of a pair, beside OUT
+_MAX_FULL_BYTES = 4 << 30  # budget
 _FULL_BYTES = 88  # of one queued pair: 16 in the queue and as much to sort it, up to 64 in the map
-_MAX_FULL_BYTES = 4 << 30
 
 
 class CandidateStream:
@@ -231,50 +228,6 @@ class CandidateStream:
                 "edges that were drawn or removed, each once"
             )
         self._queue.add(ids, keys)
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return all that the stream is as plain arrays, for :meth:`from_state`."""
-        parts = self._unseen.state() | {
-            "default_priority": np.float64(self.default_priority),
-            "out": self._places.with_value(OUT),
-        }
-        if self._queue.salt is not None:
-            parts["salt"] = self._queue.salt
-        for name, numbers, held in (
-            ("queued", "queued_priorities", self._queue),
-            ("frozen", "frozen_offsets", self._frozen),
-        ):
-            ids, values = held.all()
-            order = np.argsort(ids)
-            parts |= {name: ids[order], numbers: values[order]}
-        return {name: np.asarray(part) for name, part in parts.items()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the stream that :meth:`state` described: it continues as that one would.
-
-        Examples
-        --------
-        >>> stream, rng = CandidateStream(50), np.random.default_rng(0)
-        >>> _ = stream.draw(10, rng)
-        >>> twin = CandidateStream.from_state(stream.state())
-        >>> a = stream.draw(5, np.random.default_rng(1))
-        >>> b = twin.draw(5, np.random.default_rng(1))
-        >>> bool((a == b).all())
-        True
-        """
-        n = len(state["boosts"])
-        stream = cls(n, default_priority=float(state["default_priority"]))
-        if "salt" in state:
-            stream._queue.salt = np.uint64(state["salt"])
-        out, frozen, queued = (pairs_of_ids(state[name], n) for name in ("out", "frozen", "queued"))
-        stream.remove(out)
-        stream.freeze(frozen, state["frozen_offsets"])
-        stream.prioritise(queued, state["queued_priorities"])
-        if len(stream._places) < len(out) + len(frozen) + len(queued):
-            raise ValueError("the stream's state has a pair in two places")
-        stream._unseen.resume(state)
-        return stream
 
     def _ids(self, edges: ArrayLike) -> Ids:
         return pair_ids(as_edges(edges, self.n_variables), self.n_variables)

@@ -8,9 +8,6 @@ no class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -91,29 +88,6 @@ class UnseenPairs:
             ids = np.minimum(i, j) * len(self.boosts) + np.maximum(i, j)
             found.append(ids[pairs.get(ids) < 0])
         return np.concatenate(found)
-
-    def state(self) -> dict[str, Any]:
-        """Return the boosts and how far the sampling has come, for :meth:`resume`."""
-        state: dict[str, Any] = {"boosts": self.boosts.copy()}
-        if self.level is not None:
-            state |= {
-                "level": self.level,
-                "members": self._member,
-                "partners": self._partner.copy(),
-            }
-        if self._left is not None:
-            state["left"] = self._left.copy()
-        return state
-
-    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue where the sampling was when its state was taken."""
-        self.boosts[:] = state["boosts"]
-        if "level" in state:
-            self._classify(state["members"].copy())
-            self._partner = state["partners"].copy()
-            self._choose(float(state["level"]))
-        if "left" in state:
-            self._left = state["left"].copy()
 
     def _classify(self, member: Integers) -> None:
         own = self.boosts[member]

@@ -50,8 +50,8 @@ def pack(
         such files, or a pattern (``"rows/*.parquet"``); several files are one table, in the order
         of their names. Also a PLINK .bed file, or a .vcf (also .gz) or .bcf file of genotypes (the
         extra ``genotypes``): a column counts the copies of an allele. Other files are read in
-        batches and need not fit in memory; bit planes that do not are for
-        :func:`edgegraft.ingest.cache.open_store`.
+        batches and need not fit in memory; codes that do not are for
+        :func:`edgegraft.scale.disk.open_store`.
     schema : Schema, optional
         Encode under these categories instead of learning them. Columns are matched by name, in
         any order; those of an array, or of a file without header, by position. Missing and

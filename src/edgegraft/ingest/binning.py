@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats
 from edgegraft.ingest.options import BinRule
-from edgegraft.table.store import MISSING
+from edgegraft.table.schema import MISSING
 
 SAMPLE_ROWS = 1 << 20
 

@@ -30,10 +30,15 @@ from edgegraft.table.numbers import scores_of
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Kind, Schema, Variable
 
-MAX_COUNTS = 32  # levels of a column of counts, the last of them open
-_MIN_COUNTS = 8  # different counts of a column that is one unasked: fewer may be an answer scale
-_TAIL = 3.0  # the largest count, in medians
-_MIN_TAIL = 0.005  # of the rows in the open level
+
+@dataclass(frozen=True)
+class CountRule:
+    """When whole numbers are counts, and into which levels these are cut."""
+
+    levels: int = 32  # the last of them open; as many states as numbers may keep
+    least: int = 8  # different counts of a column that is one unasked: fewer may be an answer scale
+    tail: float = 3.0  # the largest count, in medians
+    share: float = 0.005  # of the rows in the open level
 
 
 @dataclass
@@ -126,10 +131,12 @@ def wants_count(values: Floats, counts: NDArray[np.int64], wanted: Kind | None) 
     if wanted is not None or not len(values):
         return wanted == "count"
     whole = values[0] == 0 and bool((values == np.floor(values)).all())
-    if not whole or len(values) < _MIN_COUNTS:
+    if not whole or len(values) < CountRule.least:
         return False
     half = int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
-    return bool(values[-1] >= _TAIL * max(values[half], 1.0) and counts[-1] < counts.max() / 4)
+    return bool(
+        values[-1] >= CountRule.tail * max(values[half], 1.0) and counts[-1] < counts.max() / 4
+    )
 
 
 def count_levels(
@@ -141,9 +148,9 @@ def count_levels(
     ('0', '1', '2 or more')
     """
     total, high = int(counts.sum()), float(values[-1])
-    least = max(5.0, _MIN_TAIL * total)
+    least = max(5.0, CountRule.share * total)
     edges = [0.0]
-    while len(edges) < MAX_COUNTS:
+    while len(edges) < CountRule.levels:
         last = edges[-1]
         if counts[values > last].sum() < least:
             break
@@ -159,14 +166,17 @@ def count_levels(
     return (*edges, max(high, edges[-1])), tuple(labels)
 
 
-MIN_SHARE = 0.45
-MIN_SHARE_OF_FEW = 0.7  # of three or four levels
-_MAX_ROWS = 4096
-_MAX_PARTNERS = 24
-_MAX_COLUMNS = 24  # of a group that are looked at
-_MIN_EVIDENCE = 4.0  # standard deviations of chance
-_MAX_STATES = 64  # of a partner
-_GAPS = 1.5  # span of the values, in their number
+@dataclass(frozen=True)
+class TrendRule:
+    """When few whole numbers are levels; the shares lie between those at the top of this file."""
+
+    share_of_few: float = 0.7  # of three or four levels
+    share: float = 0.45  # of the dependence on other columns that is a trend
+    rows: int = 4096  # that are looked at, from all over the table
+    columns: int = 24  # of a group that are looked at, and partners of each
+    evidence: float = 4.0  # standard deviations of chance
+    states: int = 64  # of a partner: wider tables are nearly empty in that many rows
+    gaps: float = 1.5  # span of the values, in their number: codes of regions have gaps
 
 
 def settle_levels(table: PackedTable, options: ReadOptions) -> PackedTable:
@@ -184,12 +194,12 @@ def settled_schema(
             groups.setdefault(variable.categories, []).append(i)
     if not groups:
         return schema
-    most = _MAX_ROWS // len(blocks)
+    most = TrendRule.rows // len(blocks)
     codes = np.concatenate([_spread(block(), most) for block in blocks], axis=1)
     waiting = {i for members in groups.values() for i in members}
     variables = list(schema)
     for members in groups.values():
-        found = np.array([_trend(codes, schema, i, waiting) for i in members[:_MAX_COLUMNS]])
+        found = np.array([_trend(codes, schema, i, waiting) for i in members[: TrendRule.columns]])
         together = _share(found.sum(axis=0))
         for k, i in enumerate(members):
             own = _share(found[k]) if k < len(found) else None
@@ -212,14 +222,14 @@ def _may_be_levels(variable: Variable) -> bool:
         return False
     values = np.array(labels, np.float64)
     whole = bool((values == np.floor(values)).all())
-    return whole and bool(values[-1] - values[0] + 1 <= _GAPS * len(values))
+    return whole and bool(values[-1] - values[0] + 1 <= TrendRule.gaps * len(values))
 
 
 def _decided(variable: Variable, share: float | None) -> Variable:
     if share is None:
         return replace(variable, reason="whole numbers, on which no other column depends")
     found = f"whole numbers; {max(share, 0.0):.0%} of their dependence on other columns is a trend"
-    needed = MIN_SHARE if variable.n_states > 4 else MIN_SHARE_OF_FEW
+    needed = TrendRule.share if variable.n_states > 4 else TrendRule.share_of_few
     return replace(variable, kind="ordinal" if share >= needed else "nominal", reason=found)
 
 
@@ -227,7 +237,7 @@ def _trend(codes: np.ndarray, schema: Schema, i: int, waiting: set[int]) -> Floa
     """Return the dependence of a column on others, the part that is a trend, and its variance."""
     total = np.zeros(3)
     others = np.array([j for j in range(len(schema)) if j != i], np.int64)
-    for j in others[:: max(1, -(-len(others) // _MAX_PARTNERS))].tolist():
+    for j in others[:: max(1, -(-len(others) // TrendRule.columns))].tolist():
         ranked = j in waiting or schema[j].scored or schema.n_states[j] == 2
         total += _dependence(codes, schema, i, j, ranked)
     return total
@@ -236,7 +246,7 @@ def _trend(codes: np.ndarray, schema: Schema, i: int, waiting: set[int]) -> Floa
 def _share(found: Floats) -> float | None:
     """Return the share of dependence that is a trend; None if there is hardly any."""
     whole, trend, variance = found.tolist()
-    return None if whole <= _MIN_EVIDENCE * np.sqrt(variance) else trend / whole
+    return None if whole <= TrendRule.evidence * np.sqrt(variance) else trend / whole
 
 
 def _dependence(
@@ -244,7 +254,7 @@ def _dependence(
 ) -> tuple[float, float, float]:
     """Return chi-square and the part of ranks, less their expectations, and the variance."""
     tall, wide = int(schema.n_states[i]), int(schema.n_states[j])
-    if wide > _MAX_STATES:
+    if wide > TrendRule.states:
         return 0.0, 0.0, 0.0
     known = (codes[i] < tall) & (codes[j] < wide)
     table = np.bincount(codes[i, known] * wide + codes[j, known], minlength=tall * wide)

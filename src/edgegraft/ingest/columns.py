@@ -21,15 +21,95 @@ from edgegraft.core.types import Integers
 from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest import cells
 from edgegraft.ingest.binning import assign_bins
-from edgegraft.ingest.code_buffer import BYTE, BytesOrCodes, CodeBuffer, Codes
 from edgegraft.ingest.column_kinds import Observed
 from edgegraft.ingest.findings import missing_values
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.table.arrow import LabelKind, kind_of, labels_of, plain_type, simplify, type_name
-from edgegraft.table.schema import MAX_STATES, Variable
-from edgegraft.table.store import MISSING
+from edgegraft.table.schema import MAX_STATES, MISSING, Variable
 
+Codes = NDArray[np.uint16]
+BytesOrCodes = NDArray[Any]  # uint8 or uint16
+
+BYTE = 255  # a missing cell among codes of a byte each
 _FEW = 16  # codes that are counted one by one, several times as fast
+
+
+class CodeBuffer:
+    """Provisional codes of a column; `MISSING` marks a missing cell.
+
+    Codes take a byte each as long as they are below 255.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: list[BytesOrCodes] = []
+
+    def append(self, codes: Codes, places: NDArray[Any] | None = None) -> BytesOrCodes:
+        """Receive the codes of the next cells; or those at some `places` of `codes`.
+
+        Returns them as they are held.
+        """
+        # The next code of MISSING wraps to 0, and MISSING itself to BYTE.
+        if int((codes + np.uint16(1)).max(initial=0)) <= BYTE:
+            codes = codes.astype(np.uint8)
+        chunk = codes if places is None else _look_up(codes, places)
+        if len(chunk):
+            self._chunks.append(chunk)
+        return chunk
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(chunk.nbytes for chunk in self._chunks)
+
+    def take(self, n_rows: int) -> BytesOrCodes:
+        """Take out the first rows, under their provisional codes."""
+        taken: list[BytesOrCodes] = []
+        while n_rows:
+            codes = self._chunks[0][:n_rows]
+            taken.append(codes)
+            n_rows -= len(codes)
+            if len(self._chunks[0]) > len(codes):
+                self._chunks[0] = self._chunks[0][len(codes) :]
+            else:
+                del self._chunks[0]
+        if len({codes.dtype for codes in taken}) > 1:
+            taken = [_as_codes(codes) for codes in taken]
+        return taken[0] if len(taken) == 1 else np.concatenate(taken)
+
+    def finish(self, recode: Codes | None, n_states: int) -> BytesOrCodes:
+        """Return the column under its final codes ``recode[provisional]``.
+
+        Several provisional codes may become one, and those that become `MISSING` turn missing. In
+        the column a missing cell holds the number of states.
+        """
+        codes = np.arange(n_states, dtype=np.uint16) if recode is None else recode
+        parts = [final_codes(chunk, codes, n_states) for chunk in self._chunks]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def final_codes(chunk: BytesOrCodes, recode: Codes, n_states: int) -> BytesOrCodes:
+    """Return provisional codes under their final ones, see :meth:`CodeBuffer.finish`."""
+    missing = BYTE if chunk.dtype == np.uint8 else MISSING
+    table = np.full(missing + 1, n_states, np.uint8 if n_states <= BYTE else np.uint16)
+    known = recode[:missing]
+    table[: len(known)] = np.where(known == MISSING, n_states, known)
+    return _look_up(table, chunk)
+
+
+def _look_up(table: BytesOrCodes, places: NDArray[Any]) -> BytesOrCodes:
+    """Return ``table[places]``."""
+    if places.dtype == table.dtype == np.uint8:  # several times as fast as NumPy
+        whole = table.tobytes().ljust(BYTE + 1, b"\0")
+        return np.frombuffer(places.tobytes().translate(whole), np.uint8)
+    return np.take(table, places)
+
+
+def _as_codes(chunk: BytesOrCodes) -> Codes:
+    """Return codes of two bytes each."""
+    codes = chunk.astype(np.uint16)
+    if chunk.dtype == np.uint8:
+        codes[codes == BYTE] = MISSING
+    return codes
 
 
 class OpenColumn(Observed):
@@ -63,10 +143,10 @@ class OpenColumn(Observed):
         """Return what has been read so far, without the cells."""
         return Observed(*(getattr(self, each.name) for each in fields(Observed)))
 
-    def take(self, n_rows: int) -> Codes:
+    def take(self, n_rows: int) -> BytesOrCodes:
         """Take out the first rows; of a column that is to be read again, nothing is kept."""
         if self.overflowed:
-            return np.full(n_rows, MISSING, np.uint16)
+            return np.full(n_rows, BYTE, np.uint8)
         return self.buffer.take(n_rows)
 
     def append(self, array: pa.Array, place: cells.Place) -> None:

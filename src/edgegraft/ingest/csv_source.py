@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -20,12 +21,19 @@ from edgegraft.errors import Argument, DataError, FileFormatError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source, check_names
 
-MIN_BLOCK = 1 << 16
-MAX_BLOCK = 1 << 22  # larger blocks leave the cache and are slower
+
+@dataclass(frozen=True)
+class _Block:
+    """What is read of a text file at a time."""
+
+    least: int = 1 << 16  # bytes
+    most: int = 1 << 22  # bytes: larger blocks leave the cache and are slower
+    sniffed: int = 20  # rows whose lengths show the delimiter, see `pack`
+    header: int = 1 << 28  # characters of a header before it is taken for something else
+
+
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 DELIMITERS = (",", ";", "\t", "|")
-SNIFFED_ROWS = 20
-HEADER_LIMIT = 1 << 28  # characters of a header before it is taken for something else
 
 
 class CsvSource(Source):
@@ -74,12 +82,12 @@ class CsvSource(Source):
             )
         self.fields = pa.schema([(name, pa.string()) for name in self.names])
         wanted = longest * options.batch_rows
-        self._block = max(MIN_BLOCK, 16 * longest, min(wanted, MAX_BLOCK))
+        self._block = max(_Block.least, 16 * longest, min(wanted, _Block.most))
 
     def _rows(self, delimiter: str, n_rows: int) -> list[tuple[int, list[str]]]:
         """Return the first rows that are not blank, with their places in the file."""
         encoding = "utf-8-sig" if self._is_utf8 else self._options.encoding
-        limit = csv.field_size_limit(HEADER_LIMIT)
+        limit = csv.field_size_limit(_Block.header)
         try:
             stream = pa.input_stream(str(self._path), compression=self._compression)
             with io.TextIOWrapper(stream, encoding=encoding, newline="") as file:
@@ -96,7 +104,7 @@ class CsvSource(Source):
         """Return the usual delimiter, unless only another one gives rows of equal length."""
         found = {}
         for delimiter in DELIMITERS:
-            widths = {len(row) for _, row in self._rows(delimiter, SNIFFED_ROWS)}
+            widths = {len(row) for _, row in self._rows(delimiter, _Block.sniffed)}
             if len(widths) == 1:
                 found[delimiter] = widths.pop()
         if usual is not None and (found.get(usual, 1) > 1 or max(found.values(), default=1) == 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,16 @@ from edgegraft.table.arrow import LabelKind
 from edgegraft.table.numbers import level_means
 from edgegraft.table.schema import Kind, Variable
 
-DEFAULT_BINS = 5  # of numbers that are to be unordered categories
-NUMERIC_LEVELS = 16  # of numbers: they keep .956 of the information of a Gaussian edge
-FEW_A_CATEGORY = 5  # rows, of a column that has too many categories to show anything
-FEW_ROWS = 20  # up to here a column of all-different values says nothing
+
+@dataclass(frozen=True)
+class LevelRule:
+    """How many states a column gets, and when it has too many."""
+
+    nominal: int = 5  # bins of numbers that are to be unordered categories
+    numeric: int = 16  # levels of numbers: they keep .956 of the information of a Gaussian edge
+    rows: int = 5  # a category: with fewer it can hardly show edges
+    few_rows: int = 20  # up to here a column of all-different values says nothing
+
 
 _TEXT_DTYPE = {
     LabelKind.TEXT: "string",
@@ -162,7 +169,7 @@ def _doubt(column: Observed, n_observed: int, options: ReadOptions, findings: Fi
     example = dressed_number(column.labels) if column.kind is LabelKind.TEXT else None
     if example is not None:
         findings.dressed.append((column.name, example))
-    elif n_observed < FEW_A_CATEGORY * len(column.labels):
+    elif n_observed < LevelRule.rows * len(column.labels):
         findings.scattered.append((column.name, len(column.labels)))
 
 
@@ -209,7 +216,7 @@ def _order(column: Observed, kind: Kind, reason: str) -> tuple[Variable, NDArray
 
 
 def _reject_identifier(column: Observed, n_observed: int, odd: list[str]) -> None:
-    if column.kind is LabelKind.FLOAT or not FEW_ROWS < n_observed == len(column.labels):
+    if column.kind is LabelKind.FLOAT or not LevelRule.few_rows < n_observed == len(column.labels):
         return
     hint: list[str | Argument] = []
     if odd:
@@ -235,20 +242,21 @@ def decide_bins(
     """Return the variable of a numeric column that is to be binned, from its ascending values."""
     asked, wanted = options.bins_for(name), options.kind_for(name)
     integral = not dtype.startswith(("double", "float", "half"))
-    if asked is None and wanted is None and integral and counts.sum() == len(values) > FEW_ROWS:
+    all_differ = counts.sum() == len(values) > LevelRule.few_rows
+    if asked is None and wanted is None and integral and all_differ:
         raise DataError(
             f"column '{name}' has a different whole number in each of its {len(values)} rows: it "
             "looks like an identifier; leave it out with ",
             Argument("drop", [name]),
             ", or bin it with ",
-            Argument("bins", {name: DEFAULT_BINS}),
+            Argument("bins", {name: LevelRule.nominal}),
         )
     if asked is None and wants_count(values, counts, wanted):
         edges, labels = count_levels(values, counts)
         reason = "as asked" if wanted else f"whole numbers from 0 with a tail to {values[-1]:g}"
         means = level_means(edges, values, counts)
         return Variable(name, labels, dtype, True, edges, "count", reason, means=means)
-    default = DEFAULT_BINS if wanted == "nominal" else NUMERIC_LEVELS
+    default = LevelRule.nominal if wanted == "nominal" else LevelRule.numeric
     edges = bin_edges(values, counts, asked or default, options.bin_rule)
     if asked is None and wanted == "nominal":
         findings.binned.append((name, len(edges) - 1))

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from edgegraft.errors import Argument, DataError, listing
 from edgegraft.ingest.binning import RowSample
 from edgegraft.ingest.cells import numbers_of
-from edgegraft.ingest.code_buffer import BytesOrCodes, CodeBuffer, Codes
 from edgegraft.ingest.column_kinds import check_orders
-from edgegraft.ingest.columns import ClosedColumn, OpenColumn
+from edgegraft.ingest.columns import BytesOrCodes, ClosedColumn, CodeBuffer, Codes, OpenColumn
 from edgegraft.ingest.decide import decide, decide_sampled
 from edgegraft.ingest.findings import Findings, Problems
 from edgegraft.ingest.options import ReadOptions
@@ -27,14 +25,13 @@ from edgegraft.ingest.sources import Source, watched
 from edgegraft.table.arrow import check_type
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
-from edgegraft.table.store import StoreWriter
 
 
 def encode_source(
     source: Source, schema: Schema | None, options: ReadOptions, findings: Findings
 ) -> PackedTable:
     """Return the packed table of a source, under `schema` or one that is learned."""
-    reading = _Reading(source, options, findings)
+    reading = Reading(source, options, findings)
     schema, names = reading.encode(schema)
 
     def columns() -> Iterator[BytesOrCodes]:
@@ -45,27 +42,9 @@ def encode_source(
     return PackedTable.from_columns(schema, columns(), reading.n_rows)
 
 
-def store_source(
-    source: Source,
-    schema: Schema | None,
-    options: ReadOptions,
-    findings: Findings,
-    writer: StoreWriter,
-) -> tuple[Schema, int, dict[str, Codes]]:
-    """Write the rows of a source to a store; return schema, rows, and final codes by column."""
-    reading = _Reading(source, options, findings, writer)
-    schema, names = reading.encode(schema)
-    columns = [reading.encoded[name] for name in names]
-    recodes = [
-        np.arange(own.variable.n_states, dtype=np.uint16) if own.recode is None else own.recode
-        for own in columns
-    ]
-    return schema, reading.n_rows, dict(zip(names, recodes, strict=True))
-
-
 def read_open(source: Source, options: ReadOptions) -> tuple[list[OpenColumn], int]:
     """Return the columns of a source, whose categories are still open, and the number of rows."""
-    reading = _Reading(source, options, Findings())
+    reading = Reading(source, options, Findings())
     names = options.choose(source.names, source.named)
     reading.select(names)
     columns = reading.read(names, {}, watched(source, names, options.on_rows))
@@ -80,23 +59,29 @@ class _Encoded(NamedTuple):
     recode: Codes | None  # final code of every provisional one; None if they are final
 
 
-class _Reading:
-    """The passes over one source, and what has been decided so far."""
+class Reading:
+    """The passes over one source, and what has been decided so far.
 
-    def __init__(
-        self,
-        source: Source,
-        options: ReadOptions,
-        findings: Findings,
-        writer: StoreWriter | None = None,
-    ) -> None:
+    Cells stay in memory unless a subclass takes them in :meth:`receive`.
+    """
+
+    in_groups = True  # whether columns may be read in groups
+
+    def __init__(self, source: Source, options: ReadOptions, findings: Findings) -> None:
         self.encoded: dict[str, _Encoded] = {}
         self.n_rows = 0
         self._source = source
         self._options = options
         self._findings = findings
         self._problems = Problems()
-        self._writer = writer
+
+    def begin(self, names: Sequence[str]) -> None:
+        """Note that the rows of some columns come next."""
+
+    def receive(
+        self, columns: Sequence[OpenColumn | ClosedColumn], n_rows: int, last: bool
+    ) -> None:
+        """Note that columns have read `n_rows` rows so far."""
 
     def encode(self, schema: Schema | None) -> tuple[Schema, list[str]]:
         """Read all columns; return the schema, given or learned, and the names in its order."""
@@ -105,7 +90,7 @@ class _Reading:
         variables = {} if schema is None else _match(schema, names, source.named)
         self.select(names)
         again: dict[str, str] = {}  # columns of very many numbers, and their types
-        for group in source.groups(names) if self._writer is None else [names]:
+        for group in source.groups(names) if self.in_groups else [names]:
             batches = watched(source, group, self._options.on_rows)
             columns = self.read(group, variables, batches)
             if not self.n_rows:
@@ -143,19 +128,17 @@ class _Reading:
     ) -> list[OpenColumn | ClosedColumn]:
         """Return columns that have read all batches, those of `variables` under their codes.
 
-        All columns that cannot be used are refused together. A writer receives blocks of rows,
-        which otherwise stay in memory.
+        All columns that cannot be used are refused together.
         """
-        source, options, writer = self._source, self._options, self._writer
+        source, options = self._source, self._options
         columns: list[OpenColumn | ClosedColumn] = [
             ClosedColumn(variables[name], options, source.from_text)
             if name in variables
             else OpenColumn(name, source.fields.field(name).type, options, source.from_text)
             for name in names
         ]
-        if writer is not None:
-            writer.begin(names)
-        n_rows = n_written = 0
+        self.begin(names)
+        n_rows = 0
         for batch in batches:
             problems, place = Problems(), source.place(n_rows)
             for name, column, array in zip(names, columns, batch.columns, strict=True):
@@ -163,11 +146,8 @@ class _Reading:
                     column.append(array, place)
             problems.raise_all()
             n_rows += batch.num_rows
-            while writer is not None and n_rows - n_written >= writer.rows:
-                writer.add([column.take(writer.rows) for column in columns])
-                n_written += writer.rows
-        if writer is not None and n_rows > n_written:
-            writer.add([column.take(n_rows - n_written) for column in columns])
+            self.receive(columns, n_rows, last=False)
+        self.receive(columns, n_rows, last=True)
         self.n_rows = n_rows
         return columns
 

@@ -1,35 +1,42 @@
-"""Tables in files: one by its extension; a folder, a pattern or several of them as one table."""
+"""Tables in files: one by its extension; a folder, a pattern or several of them as one table.
+
+Text is read by :mod:`edgegraft.ingest.csv_source`, Parquet and Arrow IPC here, others by plug-ins.
+"""
 
 from __future__ import annotations
 
 import glob
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from edgegraft import plugins
 from edgegraft.core.atomic import suffix_of
 from edgegraft.errors import Argument, DataError, DataTypeError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.ingest.csv_source import COMPRESSIONS, CsvSource, foreign_content
-from edgegraft.ingest.genotypes import SUFFIXES as GENOTYPES
-from edgegraft.ingest.genotypes import genotype_source
 from edgegraft.ingest.options import ReadOptions
-from edgegraft.ingest.sources import Source
-from edgegraft.ingest.typed_files import ArrowSource, ipc_file, parquet_file, read_sheet
+from edgegraft.ingest.sources import Source, TableSource, check_names, explained
 from edgegraft.table.arrow import kind_of, plain_type
 
 _TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 _PARQUET = (".parquet", ".pq")
 _IPC = (".feather", ".arrow", ".ipc", ".arrows")
-_SHEETS = (".xlsx", ".sav")
 # In a folder, where .txt is seldom a table.
-_KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC, *_SHEETS)
+_KNOWN = (".csv", ".tsv", ".tab", *_PARQUET, *_IPC)
 _HEADER = 1 << 16  # bytes that stand for the content, beside size and time
+
+
+#: The types, the rows if they are known, and the reader of some columns.
+Opened = tuple[pa.Schema, int | None, Callable[[list[str]], Iterator[pa.RecordBatch]]]
 
 
 def find_files(data: str | PathLike[str]) -> list[Path]:
@@ -42,12 +49,13 @@ def find_files(data: str | PathLike[str]) -> list[Path]:
     path = Path(fspath(data))
     if path.is_dir():
         found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
-        tables = [p for p in found if suffix_of(p, COMPRESSIONS) in _KNOWN]
+        known = (*_KNOWN, *plugins.names("readers"))
+        tables = [p for p in found if suffix_of(p, COMPRESSIONS) in known]
         if not tables:
             inside = f"; it holds {listing([p.name for p in found], 3)}" if found else ""
             raise DataError(
                 f"the folder '{path}' has no file with a known extension "
-                f"({', '.join(_KNOWN)}){inside}; for files in folders below it give a pattern, "
+                f"({', '.join(known)}){inside}; for files in folders below it give a pattern, "
                 f"such as '{path}/**/*.parquet'"
             )
         return tables
@@ -77,10 +85,9 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
         return ArrowSource(path, options, parquet_file)
     if suffix in _IPC and not compressed:
         return ArrowSource(path, options, ipc_file)
-    if suffix in _SHEETS and not compressed:
-        return read_sheet(path, options)
-    if suffix in GENOTYPES:
-        return genotype_source(path, options)
+    read = plugins.find("readers", _reader_name(path))
+    if read is not None:
+        return _whole(path, read(path, options), options)
     if options.delimiter is not None:
         return CsvSource(path, options)
     content = foreign_content(path, utf8=True)
@@ -89,8 +96,94 @@ def _open_file(path: Path, options: ReadOptions) -> Source:
         *([" and is ", *content] if content else []),
         "; known are .csv, .tsv and .txt, also with .gz, .bz2 or .zst, any other text with ",
         Argument("delimiter"),
-        "; .parquet, .pq; .feather, .arrow, .ipc, .arrows; .xlsx, .sav; .bed, .vcf, .bcf",
+        f"; {', '.join((*_PARQUET, *_IPC, *plugins.names('readers')))}",
     )
+
+
+def _reader_name(path: Path) -> str:
+    """Return the name of a path's reader at the plug-in point: its suffix, as ``.vcf.gz``."""
+    packed = path.suffix.lower() if path.suffix.lower() in COMPRESSIONS else ""
+    return suffix_of(path, COMPRESSIONS) + packed
+
+
+def has_reader(path: Path) -> bool:
+    """Return whether a file is read by a plug-in, which returns all of it."""
+    # The plug-ins of other distributions take a moment to find: not for a table of the core's own.
+    name = _reader_name(path)
+    return name not in (*_TEXT, *_PARQUET, *_IPC) and name in plugins.names("readers")
+
+
+def _whole(path: Path, table: Source | pa.Table, options: ReadOptions) -> Source:
+    """Return what a reader returned as a source."""
+    if isinstance(table, Source):
+        return table
+    source = TableSource(table.column_names, table.select, options.batch_rows)
+    source.where, source.fields = f"'{path}'", table.schema
+    return source
+
+
+class ArrowSource(Source):
+    """A file of typed columns; `open_file` is :func:`parquet_file` or :func:`ipc_file`."""
+
+    def __init__(
+        self,
+        path: Path,
+        options: ReadOptions,
+        open_file: Callable[[Path, ReadOptions], AbstractContextManager[Opened]],
+    ) -> None:
+        self.where = f"'{path}'"
+        self._open = partial(open_file, path, options)
+        self._batch_rows = options.batch_rows
+        self._n_read = 0
+        with self._open() as (self.fields, self._n_rows, _):
+            self.names = list(self.fields.names)
+        check_names(self.names, self.where)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read the given columns."""
+        self._n_read = 0
+        with self._open() as (_, _, read):
+            for batch in read(list(columns)):
+                chosen = batch.select(list(columns))
+                self._n_read += chosen.num_rows
+                for first in range(0, chosen.num_rows, self._batch_rows):
+                    part = chosen.slice(first, self._batch_rows)
+                    # Offsets, indices and text of a damaged file would crash the process.
+                    part.validate(full=True)
+                    yield part
+
+    @property
+    def share(self) -> float | None:
+        """Share of the rows that has been read."""
+        return self._n_read / self._n_rows if self._n_rows else None
+
+
+@contextmanager
+def parquet_file(path: Path, options: ReadOptions) -> Iterator[Opened]:
+    """Open a Parquet file."""
+    # Buffered pages, because a row group can be as large as the file.
+    with (
+        explained(path, "Parquet"),
+        pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False) as file,
+    ):
+
+        def read(columns: list[str]) -> Iterator[pa.RecordBatch]:
+            yield from file.iter_batches(
+                options.batch_rows, columns=columns, use_threads=options.use_threads
+            )
+
+        yield file.schema_arrow, file.metadata.num_rows, read
+
+
+@contextmanager
+def ipc_file(path: Path, options: ReadOptions) -> Iterator[Opened]:
+    """Open an Arrow IPC file (Feather is one), or an IPC stream kept in a file."""
+    with path.open("rb") as start:
+        random_access = start.read(6) == b"ARROW1"
+    with explained(path, "Arrow IPC"), pa.memory_map(str(path)) as file:
+        reader = pa.ipc.open_file(file) if random_access else pa.ipc.open_stream(file)
+        whole = map(reader.get_batch, range(reader.num_record_batches)) if random_access else reader
+        yield reader.schema, None, lambda columns: iter(whole)
 
 
 class FileState(NamedTuple):

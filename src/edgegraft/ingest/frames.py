@@ -36,7 +36,7 @@ def open_source(data: Any, options: ReadOptions) -> Source:
         series = [data.iloc[:, i] for i in range(data.shape[1])]
         return _from_columns(list(data.columns), series, options)
     if kind is TableKind.POLARS:
-        return _from_polars(data, options)
+        return _from_columns(data.columns, data.get_columns(), options)
     if kind is TableKind.ARROW:
         table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
         return TableSource(table.column_names, table.select, options.batch_rows)
@@ -84,32 +84,6 @@ def _column_name(label: Any) -> str:
     )
 
 
-def _from_polars(frame: Any, options: ReadOptions) -> Source:
-    polars = sys.modules["polars"]
-
-    def convert(chosen: list[str]) -> pa.Table:
-        kept = frame.select(chosen)
-        for name, dtype in kept.schema.items():
-            if dtype == polars.Object:
-                raise DataTypeError(
-                    f"column '{name}' has the polars type Object: cast it to text, numbers or dates"
-                )
-        # The codes of a Categorical follow the process-wide order of first appearance, which
-        # says nothing about this table; as text it is ordered like any other column.
-        kept = kept.with_columns(polars.col(polars.Categorical).cast(polars.String))
-        table = kept.to_arrow(compat_level=polars.CompatLevel.oldest())
-        for k, dtype in enumerate(kept.dtypes):
-            if dtype == polars.Enum:  # whose order means something
-                column = table.column(k).combine_chunks()
-                ordered = pa.DictionaryArray.from_arrays(
-                    column.indices, column.dictionary, ordered=True
-                )
-                table = table.set_column(k, table.field(k).name, ordered)
-        return table
-
-    return TableSource(frame.columns, convert, options.batch_rows)
-
-
 def _from_array(array: np.ndarray[Any, Any], options: ReadOptions) -> Source:
     if array.dtype.names:
         fields = list(array.dtype.names)
@@ -126,7 +100,7 @@ def _from_array(array: np.ndarray[Any, Any], options: ReadOptions) -> Source:
 
 
 def to_arrow(name: str, column: Any) -> pa.Array | pa.ChunkedArray:
-    """Return a pandas Series, NumPy array, Arrow array or list as an Arrow array.
+    """Return a pandas or polars Series, NumPy array, Arrow array or list as an Arrow array.
 
     If the cells have no common type, the error names two of them and their rows.
     """
@@ -141,8 +115,26 @@ def to_arrow(name: str, column: Any) -> pa.Array | pa.ChunkedArray:
         raise _explain(name, column, error) from error
 
 
+def _from_polars(name: str, column: Any) -> pa.Array:
+    polars = sys.modules["polars"]
+    if column.dtype == polars.Object:
+        raise DataTypeError(
+            f"column '{name}' has the polars type Object: cast it to text, numbers or dates"
+        )
+    if column.dtype == polars.Categorical:
+        # Its codes follow the process-wide order of first appearance, which says nothing about
+        # this table; as text it is ordered like any other column.
+        column = column.cast(polars.String)
+    array = column.to_arrow(compat_level=polars.CompatLevel.oldest())
+    if column.dtype == polars.Enum:  # whose order means something
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary, ordered=True)
+    return array
+
+
 def _readable(name: str, column: Any) -> Any:
     """Return the column in a form that Arrow converts without losing its meaning."""
+    if library_of(column) == "polars":
+        return _from_polars(name, column)
     dtype: Any = getattr(column, "dtype", None)
     kind = type(dtype).__name__
     if kind == "SparseDtype":

@@ -1,18 +1,19 @@
 """What kind of table a caller holds: decided here, and nowhere else.
 
-pandas, polars and Dask are optional: their frames are recognised by the module of their type, and
-the libraries are never imported here.
+pandas and polars are optional: their frames are recognised by the module of their type, and the
+libraries are never imported here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from importlib import import_module
 from os import PathLike
 from typing import Any
 
 import numpy as np
+
+from edgegraft import plugins
 
 
 class TableKind(Enum):
@@ -28,7 +29,7 @@ class TableKind(Enum):
     ARROW = "pyarrow"  # a Table or RecordBatch, in memory
     STREAM = "stream"  # Arrow batches that come once and may be more than fit in memory
     FOREIGN = "foreign"  # in-memory tables of other libraries that hand out Arrow data
-    REMOTE = "remote"  # rows that a plug-in keeps elsewhere
+    REMOTE = "remote"  # `Rows`, or a frame of a library that a plug-in keeps elsewhere
     OTHER = "other"  # lists, and whatever else may be made an array
 
 
@@ -39,7 +40,6 @@ _FRAMES = {
     ("pyarrow", "RecordBatch"): TableKind.ARROW,
 }
 _IN_MEMORY = ("Table", "RecordBatch", "DataFrame", "Series")
-_PLUGINS = {"dask": "edgegraft.contrib.dask.cluster"}  # library to what reads its frames
 
 
 def library_of(X: Any) -> str:
@@ -65,7 +65,7 @@ def table_kind(X: Any) -> TableKind:
     known = _FRAMES.get((library_of(X), name))
     if known is not None:
         return known
-    if _plugin_name(X) is not None:
+    if _is_rows(X) or library_of(X) in plugins.names("rows"):
         return TableKind.REMOTE
     if hasattr(X, "__arrow_c_stream__"):
         return TableKind.FOREIGN if name in _IN_MEMORY else TableKind.STREAM
@@ -76,6 +76,12 @@ def _is_packed(X: Any) -> bool:
     from edgegraft.table.packed import PackedTable  # whose kernels are slow to load
 
     return isinstance(X, PackedTable)
+
+
+def _is_rows(X: Any) -> bool:
+    from edgegraft.table.blocks import Rows
+
+    return isinstance(X, Rows)
 
 
 def column_labels(X: Any) -> list[Any] | None:
@@ -89,18 +95,3 @@ def column_labels(X: Any) -> list[Any] | None:
     if library_of(X) == "pyarrow":
         return list(X.schema.names)
     return list(X.columns) if hasattr(X, "columns") else None
-
-
-def plugin_of(X: Any) -> Any:
-    """Return the plug-in that keeps the rows of a `REMOTE` table.
-
-    Its function ``open_rows(X, schema, options)`` returns them as the learners take them.
-    """
-    return import_module(_plugin_name(X) or "")
-
-
-def _plugin_name(X: Any) -> str | None:
-    module = type(X).__module__
-    if module.startswith("edgegraft.contrib."):
-        return module
-    return _PLUGINS.get(library_of(X)) if hasattr(X, "to_delayed") else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -15,11 +16,39 @@ import numpy as np
 from edgegraft.config import BinRule, TableOptions, Unseen, check_settings, setting
 from edgegraft.errors import Argument, DataError, SettingError, listing, suggestion
 from edgegraft.ingest.cells import MISSING_TOKENS
-from edgegraft.ingest.memory import read_size
 from edgegraft.ingest.sources import OnRows
 from edgegraft.table.schema import KINDS, MAX_STATES, Kind
 
 __all__ = ["BinRule", "ReadOptions", "Unseen"]
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+
+
+def read_size(size: int | str) -> int:
+    """Return a number of bytes, given as such or as text with a unit.
+
+    >>> read_size("2 GiB"), read_size("500MB"), read_size(1024)
+    (2147483648, 500000000, 1024)
+    """
+    if isinstance(size, str):
+        found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kmgt]?i?)b?\s*", size.lower())
+        if not found or found[2] not in _UNITS:
+            raise ValueError(
+                f"invalid size {size!r}: expected a whole number of bytes or a text such as '2 GiB'"
+            )
+        return int(float(found[1]) * _UNITS[found[2]])
+    return int(size)
+
+
+def enough(n_bytes: int) -> str:
+    """Return a size, rounded up so that it suffices when it is read back.
+
+    >>> enough((1 << 30) + 1)
+    '1.01 GiB'
+    """
+    return f"{-(-100 * n_bytes >> 30) / 100:.2f} GiB"
 
 
 #: Settings whose declaration states all that they may be.
@@ -33,14 +62,10 @@ class ReadOptions(TableOptions):
     Those of users are declared in :class:`edgegraft.config.TableOptions`, the others here.
     """
 
-    max_states: int = setting(
-        MAX_STATES, "Categories above which a column is an error.", minimum=2, maximum=MAX_STATES
-    )
-    batch_rows: int = setting(65536, "Rows read at a time.", cells=False, minimum=1)
-    n_jobs: int = setting(1, "Threads; -1 for all cores.", cells=False)
-    sample_rows: int | None = setting(
-        None, "Rows in memory of the fit that is resumed; 0 if it had all.", cells=False
-    )
+    max_states: int = setting(MAX_STATES, minimum=2, maximum=MAX_STATES)
+    batch_rows: int = setting(65536, cells=False, minimum=1)
+    n_jobs: int = setting(1, cells=False)
+    sample_rows: int | None = setting(None, cells=False)
     on_rows: OnRows | None = field(default=None, metadata={"cells": False})  # gets reports
 
     @classmethod

@@ -7,10 +7,14 @@ fitted again.
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+import io
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +23,60 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from edgegraft.core.atomic import replacing
+from edgegraft.core.atomic import replace_file, replacing, suffix_of
 from edgegraft.core.types import Mask
+from edgegraft.errors import DataError
 from edgegraft.ingest import encode
 from edgegraft.ingest.kinds import TableKind, column_labels, library_of, table_kind
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.arrow import Codes, labels
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_BLOCK = 65536  # rows converted to Python values at a time
+
+
+def check_format(path: Path | None) -> None:
+    """Refuse a name without the suffix of a format for rows."""
+    if path is not None and not _is_parquet(path) and suffix_of(path) not in _DELIMITERS:
+        raise DataError(
+            f"rows cannot be written to '{path}': use a name that ends in .csv or .tsv (also with "
+            ".gz) or in .parquet"
+        )
+
+
+def write_rows(
+    path: Path | None, columns: Mapping[str, Sequence[Any]] | pa.Table, line_end: str = "\n"
+) -> None:
+    """Write columns atomically to a file by its suffix, or to stdout as CSV.
+
+    `pack` reads the text back; None is an empty cell.
+    """
+    if not isinstance(columns, Mapping):
+        columns = dict(zip(columns.column_names, columns.columns, strict=True))
+    if path is not None and _is_parquet(path):
+        write_parquet(path, columns)
+        return
+    out = sys.stdout if path is None else io.StringIO()
+    delimiter = "," if path is None else _DELIMITERS.get(suffix_of(path), ",")
+    writer = csv.writer(out, delimiter=delimiter, lineterminator=line_end)
+    writer.writerow(columns)
+    for first in range(0, max(map(len, columns.values()), default=0), _BLOCK):
+        parts = [values[first : first + _BLOCK] for values in columns.values()]
+        plain = [part.to_pylist() if hasattr(part, "to_pylist") else part for part in parts]
+        writer.writerows(zip(*(map(as_text, part) for part in plain), strict=True))
+    if path is not None and isinstance(out, io.StringIO):
+        replace_file(path, out.getvalue())
+
+
+def as_text(value: Any) -> str:
+    """Return a cell as text files have it."""
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
 
 
 def write_parquet(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:

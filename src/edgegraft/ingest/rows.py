@@ -13,37 +13,49 @@ import math
 import warnings
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import gettempdir
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgegraft import plugins
 from edgegraft.core.atomic import Closing
 from edgegraft.core.checks import check_weights
-from edgegraft.core.threads import physical_memory, resolve_jobs
+from edgegraft.core.threads import physical_memory
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, DataError, DataTypeError, UnseenCategoryError, suggestion
-from edgegraft.ingest.cache import CACHE_SIZE, open_store
 from edgegraft.ingest.cells import Place, dressed_number, read_number
 from edgegraft.ingest.column_kinds import settle_levels
 from edgegraft.ingest.encoder import encode_source
-from edgegraft.ingest.files import find_files
+from edgegraft.ingest.files import find_files, has_reader
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
-from edgegraft.ingest.genotypes import is_genotypes, read_genotypes
-from edgegraft.ingest.kinds import TableKind, plugin_of, table_kind
-from edgegraft.ingest.memory import SAMPLE_ROWS, Budget, check_limit, read_size, share_out
-from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.kinds import TableKind, library_of, table_kind
+from edgegraft.ingest.options import ReadOptions, read_size
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.arrow import labels
-from edgegraft.table.blocks import Rows, StoredRows
-from edgegraft.table.store import PlaneStore
+from edgegraft.table.blocks import SAMPLE_ROWS, Rows, RowStore
 
-_LARGE = 1 / 8  # of the machine's memory: larger files go through a store on disk unasked
-_USED = 1 / 2  # of the machine's memory, if no limit was given
+
+@dataclass(frozen=True)
+class MemoryRule:
+    """When rows go through a store on disk."""
+
+    large: float = 1 / 8  # of the machine's memory: larger files go through a store unasked
+    used: float = 1 / 2  # of the machine's memory, if no limit was given
+
+
+class Budget(NamedTuple):
+    """What the parts of a fit may take."""
+
+    limit: int  # bytes, all together
+    for_all: int  # the smallest limit within which all rows fit in memory
+    whole: bool  # whether all rows fit in memory
+    sample_rows: int  # rows read into memory if not all fit
+    kept_bytes: int  # for blocks that stay decoded between passes
+    n_jobs: int  # threads that pass over the rows, at most those asked for
 
 
 @dataclass(frozen=True)
@@ -56,11 +68,11 @@ class OpenRows(Closing):
     rows: PackedTable | Rows
     weights: Floats | None = None  # of the rows of a table
     sample_rows: int = SAMPLE_ROWS  # that a search begins on, if not all are in memory
-    store: PlaneStore | None = None  # that the rows were read through
+    store: RowStore | None = None  # that the rows were read through
     budget: Budget | None = None  # what learning may take, if there is a limit of memory
 
     @property
-    def table(self) -> PackedTable | PlaneStore | None:
+    def table(self) -> PackedTable | RowStore | None:
         """The table that describes the columns, in memory or on disk; None on a cluster."""
         return self.rows if isinstance(self.rows, PackedTable) else self.store
 
@@ -97,29 +109,20 @@ def open_rows(
     options = options or ReadOptions()
     kind = table_kind(X)
     if kind is TableKind.REMOTE:
-        if weights is not None:
-            raise DataError("rows on a cluster have no weights: repeat rows instead")
-        return OpenRows(plugin_of(X).open_rows(X, schema, options))
+        if not isinstance(X, Rows):
+            opened: OpenRows = plugins.find("rows", library_of(X))(X, schema, options, weights)
+            return opened
+        if weights is not None or schema not in (None, X.schema):
+            what = "weights" if weights is not None else "a schema"
+            raise DataError(f"these rows have {what} of their own: pass {what} when they are made")
+        return OpenRows(X)
     limit = _limit(X, kind, options)
     if limit is None:
         table = read_table(X, schema, options, stacklevel=3)
         return OpenRows(table, None if weights is None else check_weights(weights, table.n_rows))
-    check_limit(limit)
-    size = CACHE_SIZE if options.cache_size is None else read_size(options.cache_size)
-    folder = options.cache_dir
-    if folder is None and kind is TableKind.STREAM:
-        folder = gettempdir()  # what a stream leaves on disk is not kept
-    store = open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)
-    try:
-        n_jobs = resolve_jobs(options.n_jobs)
-        budget = share_out(limit, store.n_rows, store.n_variables, n_jobs, options.sample_rows)
-        rows = StoredRows(store, weights, budget.n_jobs, budget.kept_bytes)
-        if budget.whole:
-            return OpenRows(store.table(), rows.weights, SAMPLE_ROWS, store, budget)
-        return OpenRows(rows, None, budget.sample_rows, store, budget)
-    except BaseException:
-        store.close()
-        raise
+    options = replace(options, max_memory=limit)
+    found: OpenRows = plugins.find("rows", "disk")(X, schema, options, weights)
+    return found
 
 
 def read_table(
@@ -140,12 +143,11 @@ def read_table(
         return _recoded(X, schema)
     findings = Findings()
     options = options or ReadOptions()
-    if schema is None and isinstance(X, str | Path) and is_genotypes(X):
-        return read_genotypes(Path(X), options, stacklevel=stacklevel + 1)
     with open_source(X, options) as source:
-        table = encode_source(source, schema, options, findings)
-    if schema is None:
-        table = settle_levels(table, options)
+        table = source.packed(options, findings) if schema is None else None
+        if table is None:
+            table = encode_source(source, schema, options, findings)
+            table = settle_levels(table, options) if schema is None else table
     for warning in findings.warnings():
         warnings.warn(warning, stacklevel=stacklevel)
     return table
@@ -179,7 +181,9 @@ def _recoded(table: PackedTable, schema: Schema | None) -> PackedTable:
 
 def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
     """Return the bytes that learning may take; None if the rows are in memory or small."""
-    if kind not in (TableKind.PATH, TableKind.STREAM) or is_genotypes(X):
+    if kind not in (TableKind.PATH, TableKind.STREAM) or (
+        kind is TableKind.PATH and has_reader(Path(X))
+    ):
         return None
     if options.max_memory is not None:
         return read_size(options.max_memory)
@@ -188,9 +192,9 @@ def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
         return None
     if kind is TableKind.PATH:
         size = sum(path.stat().st_size for path in find_files(X) if path.exists())
-        if size <= _LARGE * memory:
+        if size <= MemoryRule.large * memory:
             return None
-    return int(_USED * memory)
+    return int(MemoryRule.used * memory)
 
 
 def read_labels(X: Any, name: str, options: ReadOptions | None = None) -> list[Any]:

@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +25,18 @@ from edgegraft.errors import DataError, DataTypeError, FileFormatError, MissingE
 from edgegraft.ingest.cells import Place
 from edgegraft.table.arrow import kind_of, plain_type
 
-_EVERY = 0.25  # seconds between two reports of a pass
-_GROUP = 64  # columns of an array that are read together: a cache line of bytes
-_TILE = 512  # rows that are turned at a time: they stay in the second-level cache
+if TYPE_CHECKING:
+    from edgegraft.ingest.findings import Findings
+    from edgegraft.ingest.options import ReadOptions
+    from edgegraft.table import PackedTable
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """How sources are read."""
+
+    report: float = 0.25  # seconds between two reports of a pass
+    columns: int = 64  # of an array that are read together: a cache line of bytes
 
 
 class Source(Closing, ABC):
@@ -57,6 +67,10 @@ class Source(Closing, ABC):
     def place(self, first_row: int) -> Place:
         """Return what messages call the rows from `first_row` on, which are being read."""
         return lambda k: str(first_row + k)
+
+    def packed(self, options: ReadOptions, findings: Findings) -> PackedTable | None:
+        """Return the columns that the options choose, of a source that holds codes."""
+        return None
 
     @property
     def share(self) -> float | None:
@@ -111,8 +125,8 @@ class ArraySource(Source):
 
     def groups(self, columns: Sequence[str]) -> Iterator[list[str]]:
         """Yield groups of columns whose cells share cache lines."""
-        for first in range(0, len(columns), _GROUP):
-            yield list(columns[first : first + _GROUP])
+        for first in range(0, len(columns), _Pace.columns):
+            yield list(columns[first : first + _Pace.columns])
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the given columns."""
@@ -120,7 +134,7 @@ class ArraySource(Source):
         run = positions == list(range(positions[0], positions[0] + len(positions)))
         chosen = slice(positions[0], positions[-1] + 1) if run else positions
         for first in range(0, len(self._array), self._batch_rows):
-            turned = _turned(self._array[first : first + self._batch_rows, chosen])
+            turned = np.ascontiguousarray(self._array[first : first + self._batch_rows, chosen].T)
             yield pa.record_batch([_arrow(each) for each in turned], names=list(columns))
 
 
@@ -135,17 +149,6 @@ def _arrow(column: NDArray[Any]) -> pa.Array:
     cells = np.packbits(column, bitorder="little") if column.dtype.kind == "b" else column
     dtype = pa.from_numpy_dtype(column.dtype)
     return pa.Array.from_buffers(dtype, len(column), [known, pa.py_buffer(cells)])
-
-
-def _turned(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the columns of an array one after another."""
-    if rows.T.flags.c_contiguous:
-        return rows.T
-    columns = np.empty(rows.shape[::-1], rows.dtype)
-    for first in range(0, len(rows), _TILE):
-        # A copy: of some columns of a wider array, NumPy would read a cache line per cell.
-        columns[:, first : first + _TILE] = np.ascontiguousarray(rows[first : first + _TILE]).T
-    return columns
 
 
 class StreamSource(Source):
@@ -265,5 +268,5 @@ def watched(
         rows += batch.num_rows
         seconds = perf_counter() - begun
         if on_rows is not None and seconds >= due:
-            due = seconds + _EVERY
+            due = seconds + _Pace.report
             on_rows(RowsRead(rows, seconds, source.share))

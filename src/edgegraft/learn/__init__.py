@@ -8,7 +8,6 @@ from edgegraft.grafting.problem import Problem
 from edgegraft.grafting.state import SearchState
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
 from edgegraft.learn.certificate import Certificate, certify
-from edgegraft.learn.checkpoint import Checkpoints, resume
 from edgegraft.learn.discovery import Discovery, discover, resume_discovery
 from edgegraft.learn.edge_tests import EdgeTests, edge_tests
 from edgegraft.learn.last_fits import refit
@@ -16,7 +15,6 @@ from edgegraft.learn.prediction import Prediction, fit_for_prediction
 
 __all__ = [
     "Certificate",
-    "Checkpoints",
     "Discovery",
     "EdgeTests",
     "Event",
@@ -37,7 +35,6 @@ __all__ = [
     "grow",
     "refit",
     "refit_by_likelihood",
-    "resume",
     "resume_discovery",
     "run_search",
 ]

@@ -51,8 +51,8 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import interruptible, one_blas_thread, resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.errors import DataError, ModelError
-from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.state import SearchState
+from edgegraft.learn.checkpoint import StageFile
 from edgegraft.learn.cut import Cut
 from edgegraft.learn.discovery import Discovery
 from edgegraft.learn.replicate import Draws, Replicate, Replicator
@@ -160,19 +160,18 @@ def bootstrap(
     [(0, 1), (1, 2), (2, 3), (3, 4)]
     """
     if isinstance(found, Discovery):
-        growth, kept, ridge = found.search, found.model, found.ridge
+        growth, kept, ridge, file = found.search, found.model, found.ridge, found.file
         if fdr == "auto" and fwer is None:
             fdr, fwer = found.plan.fdr, found.plan.fwer
     else:
-        growth, kept = found, model or found.model()
+        growth, kept, file = found, model or found.model(), StageFile()
     cut = _cut(None if fdr == "auto" else fdr, fwer, growth)
     n_jobs = resolve_jobs(n_jobs)
     base = _check(growth, table, n, level, weights)
     draws = Draws(base, tuple(np.random.SeedSequence(random_state).spawn(n)))
     with one_blas_thread():  # replicates use the threads
         replicator = Replicator(growth, kept, table, draws, ridge)
-        journal, name = growth.problem.journal, f"replicate.{random_state}"
-        made = _make_all(replicator, n, n_jobs, on_replicate, journal, name)
+        made = _make_all(replicator, n, n_jobs, on_replicate, file, f"replicate {random_state}")
         frequency = _frequency(growth, kept, table, replicator.pairs, draws, made, cut, n_jobs)
     return _summary(replicator, kept, list(made.values()), frequency, level)
 
@@ -214,15 +213,16 @@ def _make_all(
     n: int,
     n_jobs: int,
     on_replicate: OnReplicate | None,
-    journal: Journal,
+    file: StageFile,
     name: str,
 ) -> dict[int, Replicate]:
     """Return the replicates by number, in order; fewer than `n` if interrupted.
 
     Always on threads other than the caller's, which is then free to receive Ctrl-C.
     """
-    known = {k: journal.find(f"{name}.{k}") for k in range(n)}
-    made = {k: Replicate(**row) for k, row in known.items() if row is not None}
+    known = {k: file.find(f"{name}.{k}") for k in range(n)}
+    with file.proper():
+        made = {k: Replicate(**row) for k, row in known.items() if row is not None}
     reason = ""
     pool = ThreadPoolExecutor(min(n_jobs, n))
     try:
@@ -233,7 +233,7 @@ def _make_all(
             for future in as_completed(futures):
                 k = futures[future]
                 made[k] = future.result()
-                journal.put(f"{name}.{k}", made[k]._asdict())
+                file.put(f"{name}.{k}", made[k]._asdict(), part=len(made) < n)
                 if on_replicate is not None and on_replicate(len(made), n) is True:
                     reason = "on_replicate asked to stop"
                 elif interruption.asked:

@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike
 from edgegraft.conditional.features import Features
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ConvergenceWarning, DataError, SettingError
-from edgegraft.grafting.journal import Journal
 from edgegraft.inference.persistent import PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.graph_likelihood import FittedGraph, GraphLikelihood
@@ -331,11 +330,10 @@ class _Refitting:
 
     def _search(self, rows: TableRows, penalty: float, ridge: float) -> tuple[Edges, Floats]:
         """Return the edges of the penalised pseudolikelihood of rows, and its parameters."""
-        loss, journal = self._loss(rows), Journal()
-        pairs = candidates(rows, self._chains.random_state or 0, journal)
-        path = Path(loss, pairs, _START_TOL, journal, "refit")
+        loss = self._loss(rows)
+        path = Path(loss, candidates(rows, self._chains.random_state or 0), _START_TOL)
         path.begin(self._model.edges, (loss.layout(self._model.edges), self.first))
-        path.fit(0, penalty, ridge, _START_STEPS)
+        path.fit(penalty, ridge, _START_STEPS)
         edges = path.edges()
         return edges, loss.layout(edges).carry(path.solution.theta, path.solution.layout)
 

@@ -1,163 +1,216 @@
-"""Checkpoint files, from which a search resumes as if it had never stopped.
+"""The file of a run: the results of its stages, so that a resumed run repeats at most one of them.
 
-A file is written when the pairs are ranked, after the first fit, when the search has ended, and in
-between by time: after a fit, or within one, with the iterations that it has taken. If evaluations
-remember those before (belief propagation), files are written only every ``checkpoint_every``
-activations, and more often at first: there the loop discards everything except its parameters,
-whether or not a file is written. Either way a resumed search has exactly the state of an
-uninterrupted one, and gives the same bits. What follows the search is in the file's journal
-(:mod:`~edgegraft.grafting.journal`). A search that a budget has changed is in the file twice, as
-it is and as it was before: a larger budget continues from there, and gives what it would have
-given from the beginning. Files are containers of plain arrays with checksums,
-replaced atomically. They contain settings and numbers but no code: a search with a custom penalty
-or policy is refused.
+A run is a sequence of stages: searches over samples and over all rows, decisions about edges, the
+last fit, shares, effects, scores, the model for prediction, its refit, replicates. A stage is
+determined by the rows, the plan and the stages before it. When it ends, its result (arrays and JSON
+values, no code) is written; a resumed run reads the results that are there, and begins the first
+stage that has none. Everything that follows a stage is made of its result, whether that was read
+or just worked out, so a run that was killed ends with the same bits as any other.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.config import Settings
+from edgegraft.conditional.survey_design import SurveyDesign
+from edgegraft.config import Plan
 from edgegraft.core.container import ContainerFormat, read_container, write_container
-from edgegraft.errors import DataError, FileFormatError
-from edgegraft.grafting.events import Event, Observer
-from edgegraft.grafting.journal import Journal
-from edgegraft.grafting.loop import run_search
-from edgegraft.grafting.policies import choose_policy
-from edgegraft.grafting.problem import Problem
-from edgegraft.grafting.state import SearchState, Tree
-from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import PENALTIES, NoisePenalty, NoiseWeights, make_penalty
-from edgegraft.optimize.progress import FitProgress
+from edgegraft.core.types import Tree
+from edgegraft.errors import DataError, FileFormatError, MemoryBudgetError, SettingError
+from edgegraft.grafting.events import Event
+from edgegraft.grafting.state import SearchState
 from edgegraft.table import Schema
+from edgegraft.table.blocks import Rows, TableRows
 
 FORMAT = ContainerFormat(
     "edgegraft-checkpoint",
-    8,
+    9,
     "checkpoint",
     "give the file that was written with checkpoint=",
     "begin the search anew",
 )
-SECONDS = 2.0  # between two files that are written by time
-_SHARE = 20.0  # of the time, at most one part is spent on writing
-_SAME = 1e-9  # relative difference of objectives that a different order of sums can cause
-_PENALTY = ("penalty", "ridge", "group_weight", "penalize_nodes")
-_NOISE = ("spread", "dof", "z", "scored", "z_rest")
+BUDGETS = ("max_time", "max_edges")  # that a resumed search may have more of
+_SHARE = 20.0  # of the time, at most one part is spent on writing results of one stage
+_SAID = (DataError, MemoryBudgetError, SettingError)  # of the rows and the plan
 _FORGED = (KeyError, TypeError, ValueError, IndexError, AttributeError)  # by no release
 
 
-class Checkpoints:
-    """An observer that writes a checkpoint file.
+class StageFile:
+    """Results of stages by their names; without a path nothing is kept.
 
-    Parameters
-    ----------
-    path : path
-        The file, replaced at every checkpoint.
+    >>> StageFile().stage("sum", lambda: {"value": 1 + 2})
+    {'value': 3}
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._last: Tree | None = None  # what the fits since then started from
-        self._uncut: Tree | None = None  # the last one that no budget had changed
-        self._fits: dict[str, FitProgress] = {}  # those fits
-        self._next = self._next_description = 0.0  # when one is due
-        self._had_ended = False
-        self._journal = Journal(self, self._write_in_time)
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        self._identity: Tree = {}
+        self._results: dict[str, Tree] = {}
+        self._there = False  # whether the file is that of this run
+        self._next = 0.0  # when a part of a stage is worth writing
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the file of a run that is to be resumed."""
+        header, arrays, version, _ = read_container(path, FORMAT)
+        if version != FORMAT.version:
+            raise FileFormatError(
+                f"'{path}' has checkpoint version {version}, and this release reads "
+                f"{FORMAT.version}: begin the search anew"
+            )
+        file = cls(path)
+        file._there = True
+        with file.proper():
+            file._identity = dict(header["identity"])
+            # A file's arrays are read-only, for which kernels would be compiled once more.
+            file._results = dict(_unpack(header["results"], deepcopy(arrays)))
+        return file
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the run that wrote the file, with its budgets."""
+        return Plan(**self._identity["plan"], **self._identity["budgets"])
+
+    @contextmanager
+    def proper(self) -> Iterator[None]:
+        """Turn what a forged result causes inside of the block into an error of the file."""
+        try:
+            yield
+        except _SAID:
+            raise
+        except _FORGED as error:
+            raise FORMAT.damaged(self.path, f"its parts do not fit ({error!s:.80})") from error
+
+    def begin(
+        self, plan: Plan, rows: Rows, design: SurveyDesign | None = None, n_sample: int = 0
+    ) -> None:
+        """Begin a run; one that is resumed must have the rows and the plan of the file."""
+        if self.path is None:
+            return
+        identity = identity_of(plan, rows, design, n_sample)
+        if self._identity:
+            _check(self.path, self._identity, identity)
+        self._identity = identity
 
     def on_event(self, event: Event, state: SearchState) -> None:
-        """Write the search at a checkpoint; refuse at the start what a file cannot store."""
-        if event.kind == "start":
-            _check(state.problem)
-            self._start(state)
-        if event.kind == "checkpoint":
-            self._keep(state, write=True)
-        ended = state.reason is not None and state.reason.final and not self._had_ended
-        if event.kind == "end" and ended and _remembers_nothing(state):
-            self._keep(state, write=True)
+        """Write the file before the first stage has ended, so that a wrong path is an error."""
+        if self.path is not None and event.kind == "start" and not self._there:
+            self._write()
 
-    def _start(self, state: SearchState) -> None:
-        resumed = state.seconds_before > 0.0 or state.n_activations > 0
-        self._next = perf_counter() + SECONDS if resumed else 0.0
-        if not resumed or _remembers_nothing(state) or state.restarted_from is not None:
-            self._keep(state, write=not resumed)
-        self._had_ended = state.reason is not None
-        if state.problem.watch is not self:
-            state.problem = replace(state.problem, watch=self, journal=self._journal)
-            if resumed and self.path.exists():
-                self._fits = read_fits(self.path, self._journal)
-                if state.cut_short:
-                    self._uncut = _read(self.path)[0]["uncut"]
+    def stage(
+        self, name: str, make: Callable[[], Tree], complete: Callable[[], bool] = lambda: True
+    ) -> Tree:
+        """Return the result of a stage, read or worked out; one that is not `complete` is not kept.
 
-    def on_fit(self, state: SearchState) -> None:
-        """Write the search after a fit: the first, and by time."""
-        now = perf_counter()
-        write = state.n_activations == 1 or now >= self._next
-        if (write or now >= self._next_description) and _remembers_nothing(state):
-            self._keep(state, write)
+        Parameters
+        ----------
+        name : str
+        make : callable
+            Works it out.
+        complete : callable, optional
+            Asked when it has been worked out.
+        """
+        result = self.find(name)
+        if result is None:
+            result = make()
+            if complete():
+                self.put(name, result)
+        return result
 
-    def note(self, make: Callable[[], FitProgress]) -> None:
-        """Write the search with the fit that is running, by time."""
-        if self._last is not None and perf_counter() >= self._next:
-            fit = make()
-            name, named, _ = fit.key.rpartition(":")
-            if named:  # fits of one name follow each other
-                self._fits = {k: v for k, v in self._fits.items() if k.rpartition(":")[0] != name}
-            self._fits[fit.key] = fit
-            self._write(self._last)
+    def find(self, name: str) -> Tree | None:
+        """Return the result of a stage, None if it has not ended."""
+        return self._results.get(name)
 
-    def _write_in_time(self) -> None:
-        if self._last is not None and perf_counter() >= self._next:
-            self._write(self._last)
+    def put(self, name: str, result: Tree, *, part: bool = False) -> None:
+        """Keep the result of a stage, or of a part of one, which is written if that is cheap."""
+        if self.path is None:
+            return
+        self._results[name] = result
+        if not part or perf_counter() >= self._next:
+            self._write_later()
 
-    def recall(self, key: str) -> FitProgress | None:
-        """Return how far a fit had come when the file was written."""
-        return self._fits.get(key)
+    def forget(self, name: str) -> None:
+        """Forget a stage and those that came after it."""
+        names = list(self._results)
+        self._results = {kept: self._results[kept] for kept in names[: names.index(name)]}
 
-    def _keep(self, state: SearchState, write: bool) -> None:
-        if not state.cut_short:
-            self._uncut = None
-        elif self._last is not None and not self._last["cut_short"]:
-            self._uncut = self._last
-        self._last, self._fits = _describe(state), {}
-        self._next_description = perf_counter() + SECONDS / 4
-        if write:
-            self._write(self._last)
-
-    def _write(self, search: Tree) -> None:
-        began, arrays = perf_counter(), dict[str, NDArray[Any]]()
-        tree = search | {
-            "fits": {key: dict(fit.arrays) for key, fit in self._fits.items()},
-            "journal": self._journal.state(),
-            "uncut": self._uncut,
-        }
-        header = _pack(tree, arrays)
+    def _write_later(self) -> None:
         try:
-            write_container(self.path, FORMAT, header, arrays)
+            self._write()
         except OSError as error:
-            if not self._next:
-                raise  # at the start: the path is wrong
             warnings.warn(
                 f"a checkpoint could not be written to '{self.path}' ({error.strerror}): the "
                 "search continues, and the last file, if there is one, is kept",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
-        now = perf_counter()
-        self._next = now + max(SECONDS, _SHARE * (now - began))
+
+    def _write(self) -> None:
+        assert self.path is not None
+        began, arrays = perf_counter(), dict[str, NDArray[Any]]()
+        content = {"identity": self._identity, "results": _pack(self._results, arrays)}
+        write_container(self.path, FORMAT, content, arrays)
+        self._there, now = True, perf_counter()
+        self._next = now + _SHARE * (now - began)
 
 
-def _remembers_nothing(state: SearchState) -> bool:
-    return state.solution.objective.memoryless(state.solution.state)
+def identity_of(
+    plan: Plan, rows: Rows, design: SurveyDesign | None = None, n_sample: int = 0
+) -> Tree:
+    """Return what determines a run in JSON values: its rows, all of their cells, and its plan."""
+    cells = hashlib.sha256()
+    for digest in rows.map(_digest):
+        cells.update(digest)
+    for part in design or ():
+        cells.update(np.ascontiguousarray(part).data)
+    settings = json.loads(json.dumps(plan.as_dict()))
+    return {
+        "schema": rows.schema.to_json(),
+        "rows": cells.hexdigest(),
+        "sample_rows": 0 if isinstance(rows, TableRows) else int(n_sample),
+        "budgets": {name: settings.pop(name) for name in BUDGETS},
+        "plan": settings,
+    }
+
+
+def _digest(block: TableRows) -> bytes:
+    """Return a hash of all cells and weights of a block of rows."""
+    found = hashlib.sha256()
+    for column in block.table.cells[:, : block.table.n_rows]:
+        found.update(np.ascontiguousarray(column).data)
+    if block.weights is not None:
+        found.update(np.ascontiguousarray(block.weights).data)
+    return found.digest()
+
+
+def _check(path: Path, there: Tree, here: Tree) -> None:
+    """Refuse to resume a run of anything else."""
+    plans = [identity.get("plan", {}) for identity in (there, here)]
+    settings = [name for name in plans[1] if plans[0].get(name) != plans[1][name]]
+    named = ", ".join(f"{name} is {plans[0].get(name)!r} there" for name in settings)
+    for name, difference in (
+        ("schema", "other data: names or categories differ"),
+        ("rows", "other rows, weights or design: cells differ"),
+        ("sample_rows", f"another sample: sample_rows is {there.get('sample_rows')} there"),
+        ("plan", f"another plan: {named}"),
+    ):
+        same = there.get(name) == here[name]
+        if name == "schema":  # as text it has what does not make another table
+            same = Schema.from_json(there[name]) == Schema.from_json(here[name])
+        if not same:
+            raise FileFormatError(f"'{path}' is a checkpoint of {difference}")
 
 
 def _pack(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -176,154 +229,3 @@ def _unpack(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     if set(value) == {"array"}:
         return arrays[value["array"]]
     return {name: _unpack(part, arrays) for name, part in value.items()}
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[Tree, int]:
-    """Return what a file holds, and its version."""
-    header, arrays, version, _ = read_container(path, FORMAT)
-    try:
-        return _unpack(header, arrays), version
-    except _FORGED as error:
-        raise FORMAT.damaged(path, f"it lacks an array ({error!s:.80})") from None
-
-
-def read_fits(path: Path, journal: Journal) -> dict[str, FitProgress]:
-    """Return the fits that had begun when a file was written, by their keys; fill the journal."""
-    tree, _ = _read(path)
-    try:
-        journal.restore(tree["journal"])
-        # A file's arrays are read-only, for which kernels would be compiled once more.
-        return {key: FitProgress(key, deepcopy(arrays)) for key, arrays in tree["fits"].items()}
-    except _FORGED as error:
-        raise FORMAT.damaged(path, f"it has no proper fits ({error!s:.80})") from None
-
-
-def _describe(state: SearchState) -> Tree:
-    """Return a search and its problem, without the objective."""
-    problem = state.problem
-    _check(problem)
-    tree = state.state() | {
-        "schema": problem.objective.schema.to_json(),
-        "settings": problem.settings.as_dict(),
-        "penalty": {name: getattr(problem.penalty, name) for name in _PENALTY},
-    }
-    noise = problem.penalty.noise if isinstance(problem.penalty, NoisePenalty) else None
-    return tree | {"noise": noise and {name: getattr(noise, name) for name in _NOISE}}
-
-
-def remember(state: SearchState) -> Tree:
-    """Return a finished search without its rows and candidates."""
-    tree = _describe(state) | {"objective": float(state.solution.info.objective)}
-    n = len(state.objective.schema)
-    left_out = {"stream", "reservoir", "solution", "metric"}
-    if state.n_tables == n * (n - 1) // 2:
-        left_out.add("tested")
-    return {name: part for name, part in tree.items() if name not in left_out}
-
-
-def recall(tree: Tree, objective: Objective) -> SearchState:
-    """Return the search that :func:`remember` described, over its rows and no others."""
-    problem = _problem(tree, objective)
-    state = SearchState.from_state(problem, tree)
-    empty = SearchState.begin(problem).solution.info.objective
-    pairs = (
-        (empty, state.events[0].objective),
-        (state.solution.info.objective, tree["objective"]),
-    )
-    if not all(abs(here - there) <= _SAME * max(1.0, abs(there)) for here, there in pairs):
-        raise DataError(
-            "these rows and weights do not give the model of the fit: pass the table, and the "
-            "sample_weight, that were fitted"
-        )
-    return state
-
-
-def _check(problem: Problem) -> None:
-    """Refuse custom parts, which a file would restore as those of the library."""
-    own = choose_policy(problem.settings, len(problem.objective.schema))
-    foreign = []
-    if type(problem.penalty) not in PENALTIES:
-        foreign.append(f"penalty {type(problem.penalty).__name__}")
-    if problem.policy != own:
-        foreign.append("policy, which has parts of your own")
-    if foreign:
-        raise ValueError(
-            f"a checkpoint cannot hold the {foreign[-1]}: files have the library's own parts "
-            "alone, and a resumed search would continue without yours; run it without checkpoints"
-        )
-
-
-def load(
-    path: str | os.PathLike[str],
-    objective: Objective,
-    max_time: float | None = None,
-    max_edges: int | None = None,
-) -> SearchState:
-    """Return the search of a checkpoint file, over the same data, ready for `run_search`.
-
-    With other budgets than those of the file, if they are given, it is the search as it was before
-    a budget changed it.
-    """
-    budgets = {"max_time": max_time, "max_edges": max_edges}
-    given: dict[str, Any] = {name: v for name, v in budgets.items() if v is not None}
-    tree, version = _read(path)
-    if version != FORMAT.version:
-        raise FileFormatError(
-            f"'{path}' has checkpoint version {version}, and this release reads {FORMAT.version}: "
-            "begin the search anew"
-        )
-    try:
-        if any(tree["settings"][name] != value for name, value in given.items()):
-            tree = tree["uncut"] or tree
-        state = _restored(path, objective, tree)
-        state.problem = replace(state.problem, settings=replace(state.settings, **given))
-        return state
-    except _FORGED as error:
-        if isinstance(error, FileFormatError):
-            raise
-        raise FORMAT.damaged(path, f"its parts do not fit each other ({error!s:.80})") from None
-
-
-def _restored(path: str | os.PathLike[str], objective: Objective, tree: Tree) -> SearchState:
-    if Schema.from_json(tree["schema"]) != objective.schema:
-        raise FileFormatError(f"'{path}' is a checkpoint of other data: names or categories differ")
-    problem = _problem(tree, objective)
-    here = SearchState.begin(problem).solution.info.objective
-    there = Event(*tree["events"][0]).objective
-    if here != there:
-        raise FileFormatError(
-            f"'{path}' is a checkpoint of other rows or another objective: the model without "
-            f"edges has {here!r} here and {there!r} there"
-        )
-    return SearchState.from_state(problem, tree)
-
-
-def resume(
-    path: str | os.PathLike[str],
-    objective: Objective,
-    observers: Sequence[Observer] = (),
-    *,
-    max_time: float | None = None,
-    max_edges: int | None = None,
-) -> SearchState:
-    """Resume a search from a checkpoint file over the same data, to the end.
-
-    Parameters
-    ----------
-    path : path
-    objective : Objective
-        The objective of the search, created again from the same rows.
-    observers : sequence of Observer
-        Give :class:`Checkpoints` again to keep writing them.
-    max_time, max_edges : optional
-        Budgets of the whole search, including what it has used so far, instead of those of the
-        checkpoint.
-    """
-    return run_search(load(path, objective, max_time, max_edges), observers)
-
-
-def _problem(tree: Tree, objective: Objective) -> Problem:
-    penalty = make_penalty(**{name: tree["penalty"][name] for name in _PENALTY})
-    if isinstance(penalty, NoisePenalty):
-        penalty = replace(penalty, noise=NoiseWeights(**tree["noise"]))
-    return Problem.of(objective, penalty, Settings(**tree["settings"]))

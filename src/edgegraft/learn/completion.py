@@ -15,6 +15,7 @@ model. What the model lacks is lacking in the draws too, so edges that were cut 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -23,17 +24,19 @@ from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.threads import resolve_jobs, run
-from edgegraft.core.types import Floats, Mask
+from edgegraft.core.types import Floats, Mask, Tree
+from edgegraft.grafting import steps
 from edgegraft.grafting.problem import losses
 from edgegraft.grafting.state import SearchState
 from edgegraft.kernels.conditionals.row_conditionals import sweep_cells
-from edgegraft.learn.confirm import Confirmation, confirm
+from edgegraft.learn.confirm import Confirmation, confirm, test_all
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
+from edgegraft.table.packed import Cells
 
 _ROUNDS = 4  # of tests
 _FITS = 3  # before the tests of a round
@@ -79,8 +82,22 @@ class Completion:
     def draw(self, model: PairwiseMRF) -> TableRows:
         """Return the rows with their missing cells drawn from a model."""
         self._sweep(model.layout, model.theta, _SWEEPS)
-        rows, table = self._rows, PackedTable.from_codes(self._codes, self._rows.schema)
-        return TableRows(table, self._weights, rows.n_jobs)
+        return self._completed()
+
+    @property
+    def cells(self) -> Cells:
+        """The cells that were drawn last, for :meth:`fill`."""
+        smallest = np.uint8 if self._rows.schema.n_states.max(initial=0) < 256 else np.uint16
+        return self._codes[~self.known].astype(smallest)
+
+    def fill(self, cells: Cells) -> TableRows:
+        """Return the rows with cells that were drawn before."""
+        self._codes[~self.known] = cells
+        return self._completed()
+
+    def _completed(self) -> TableRows:
+        table = PackedTable.from_codes(self._codes, self._rows.schema)
+        return TableRows(table, self._weights, self._rows.n_jobs)
 
     def _sweep(self, layout: Layout, theta: Floats, n_sweeps: int) -> None:
         """Draw every missing cell some times, given all others of its row."""
@@ -95,27 +112,44 @@ class Completion:
             )  # fmt: skip
 
 
-def confirm_completed(
-    search: SearchState, confirmed: Confirmation, stages: Stages
-) -> tuple[SearchState, Confirmation]:
-    """Test edges again with missing cells drawn from the model of the kept ones, and so on.
+def decide(search: SearchState, stages: Stages) -> tuple[SearchState, Confirmation]:
+    """Return the tested network, and the search over the rows that it was tested on.
 
-    Only cells of nominal columns are drawn, and of rows in memory; otherwise nothing changes.
+    If the plan cuts edges by tests, missing cells are drawn from the model of the kept ones, edges
+    are tested again, and so on. Only cells of nominal columns are drawn, and of rows in memory.
     """
-    plan, loss = stages.plan, search.objective
-    plain = plan.objective == "pseudolikelihood" and loss.features is None and not loss.stand_in
+    tree = stages.file.stage("decisions", partial(_decide, search, stages))
+    if tree["cells"] is not None:
+        search = _fill(search, stages, Completion.of(stages), tree["cells"])
+    steps.adopt(search, tree["tests"]["edges"])
+    return search, Confirmation.of_tree(tree, search)
+
+
+def _decide(search: SearchState, stages: Stages) -> Tree:
+    if not stages.plan.cuts:
+        return test_all(search, stages).tree() | {"cells": None}
+    confirmed, loss = confirm(search, stages), search.objective
+    plain = (
+        stages.plan.objective == "pseudolikelihood" and loss.features is None and not loss.stand_in
+    )
     if not plain or not _can_complete(stages.sample, stages.apart):
-        return search, confirmed
+        return confirmed.tree() | {"cells": None}
     completion = Completion.of(stages)
     for _ in range(_ROUNDS):
         model = confirmed.model
         for _ in range(_FITS):
             model = _refit(model, completion.draw(model), ~completion.known, stages)
-        stages.filled, stages.drawn = completion.draw(model), ~completion.known
-        loss = losses(stages.filled, plan)[0]
-        search = search.warm(replace(search.problem, objective=loss))
+        completion.draw(model)
+        search = _fill(search, stages, completion, completion.cells)
         confirmed = confirm(search, stages, stages.drawn)
-    return search, confirmed
+    return confirmed.tree() | {"cells": completion.cells}
+
+
+def _fill(search: SearchState, stages: Stages, completion: Completion, cells: Cells) -> SearchState:
+    """Fill in the missing cells of a run; return its search over the completed rows."""
+    stages.filled, stages.drawn = completion.fill(cells), ~completion.known
+    loss = losses(stages.filled, stages.plan)[0]
+    return search.warm(replace(search.problem, objective=loss))
 
 
 def _refit(model: PairwiseMRF, rows: TableRows, drawn: Mask, stages: Stages) -> PairwiseMRF:

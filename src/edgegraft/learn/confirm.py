@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from edgegraft.conditional.judge import UNTESTABLE, Judge, Network, Pair, Verdic
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, find_pairs
-from edgegraft.core.types import Edges, Mask
+from edgegraft.core.types import Edges, Mask, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.grafting import steps
 from edgegraft.grafting.events import StopReason
@@ -37,12 +37,13 @@ from edgegraft.grafting.state import SearchState
 from edgegraft.learn.certificate import MAX_PAIRS
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.cut import Cut, q_values
-from edgegraft.learn.edge_tests import EdgeTests, judge_edges
+from edgegraft.learn.edge_tests import EdgeTests, GroupTests, judge_edges
 from edgegraft.learn.joint_fit import JointFit, is_affordable
 from edgegraft.learn.last_fits import refit
 from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective.penalties import NoisePenalty, NoiseWeights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.rank.correlations import Correlations
@@ -64,7 +65,7 @@ class _Doubt:
     #: the same of rivals: each costs the tests of true edges information, so they are few
     rivals: float = 0.1
     #: times as many violating pairs as beside the tree, from which the joint order is worse: stars
-    #: 4 and more, common cause and chain 1.7; cold models .9 to 1.3 (docs/decisions/010)
+    #: 4 and more, common cause and chain 1.7; cold models .9 to 1.3 (docs/decisions/012)
     worse: float = 1.5
 
     def level(self, per_column: float, n: int) -> float:
@@ -93,6 +94,38 @@ class Confirmation(NamedTuple):
     model: PairwiseMRF  # of the kept edges, with a negligible ridge
     rule: Penalty  # of the search, in units of the noise that this model leaves
     joint: JointFit | None = None  # of all pairs, if the network was built in its order
+
+    def tree(self) -> Tree:
+        """Return all of it in arrays, for :meth:`of_tree`."""
+        noise = self.rule.noise if isinstance(self.rule, NoisePenalty) else None
+        groups = None if self.tests.groups is None else self.tests.groups._asdict()
+        return {
+            "tests": self.tests._asdict() | {"groups": groups},
+            "kept": self.kept,
+            "rivals": np.array(self.rivals, np.int64).reshape(-1, 2),
+            "copies": self.copies.first,
+            "model": {"edges": self.model.edges, "theta": self.model.theta},
+            "noise": noise and vars(noise).copy(),
+            "joint": self.joint and self.joint.vector,
+        }
+
+    @classmethod
+    def of_tree(cls, tree: Tree, search: SearchState) -> Self:
+        """Return what :meth:`tree` described, tests in the order of a search's edges."""
+        edges, n = tree["tests"]["edges"], len(search.objective.schema)
+        at = find_pairs(search.graph.layout.edges, edges, n)
+        named = dict(tree["tests"])
+        groups = named.pop("groups")
+        if groups is not None:
+            groups = GroupTests(**{name: values[at] for name, values in groups.items()})
+        tests = EdgeTests(**{name: values[at] for name, values in named.items()}, groups=groups)
+        rule = search.penalty
+        if tree["noise"] is not None and isinstance(rule, NoisePenalty):
+            rule = replace(rule, noise=NoiseWeights(**tree["noise"]))
+        model = PairwiseMRF(search.objective.schema, **tree["model"])
+        kept, copies = tree["kept"][at], Copies(tree["copies"])
+        joint = None if tree["joint"] is None else JointFit.of_vector(tree["joint"], n)
+        return cls(tests, kept, _pairs(tree["rivals"]), copies, model, rule, joint)
 
 
 def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> Confirmation:
@@ -302,7 +335,7 @@ def test_all(search: SearchState, stages: Stages) -> Confirmation:
     tests = EdgeTests.of(edges, found, q, ordered=objective.features is not None)
     model = search.model()
     if search.policy.shrinks:
-        model = refit(search, search.penalty.ridge, watch=search.problem.watch)
+        model = refit(search, search.penalty.ridge)
     n, kept = len(objective.schema), np.ones(len(edges), bool)
     return Confirmation(tests, kept, [], Copies(np.arange(n)), model, search.penalty)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.conditional import judge
 from edgegraft.conditional.rows import ConditionalRows
@@ -24,28 +24,26 @@ from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import Interruption, interruptible, one_blas_thread
-from edgegraft.core.types import Floats, Mask
+from edgegraft.core.types import Floats, Mask, Tree
 from edgegraft.errors import ConvergenceWarning, DataError, IdentificationWarning
 from edgegraft.grafting.events import Observer
-from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.problem import last_ridge
 from edgegraft.grafting.state import SearchState
-from edgegraft.ingest.memory import SAMPLE_ROWS
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
-from edgegraft.learn.certificate import Certificate, certify, score_inactive
-from edgegraft.learn.checkpoint import Checkpoints
-from edgegraft.learn.completion import Completion, confirm_completed
-from edgegraft.learn.confirm import Confirmation, confirm, test_all
+from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score_inactive
+from edgegraft.learn.checkpoint import StageFile
+from edgegraft.learn.completion import Completion, decide
+from edgegraft.learn.confirm import Confirmation
 from edgegraft.learn.edge_tests import EdgeTests, judge_tables
 from edgegraft.learn.effects import Effects, edge_effects
-from edgegraft.learn.last_fits import last_model
+from edgegraft.learn.last_fits import last_fit
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
 from edgegraft.learn.prediction import Prediction, columns_of_all, fit_for_prediction
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import Rows, TableRows
+from edgegraft.table.blocks import SAMPLE_ROWS, Rows, TableRows
 
 _MAX_DIFFERENCE = 0.05  # of a share in the model from that in the data
 _SECOND_MODE = (
@@ -93,6 +91,8 @@ class Discovery(NamedTuple):
         The model that predicts new rows best, if the plan aims at that or at whole rows.
     agreement : Agreement or None
         How far the shares of the final model are from the data's, if it was computed.
+    file : StageFile
+        Where the stages of the run are kept, if they are.
     """
 
     model: PairwiseMRF
@@ -108,6 +108,7 @@ class Discovery(NamedTuple):
     ranking: PairRanking | None = None
     prediction: Prediction | None = None
     agreement: Agreement | None = None
+    file: StageFile = StageFile()
 
     @property
     def final_model(self) -> PairwiseMRF:
@@ -150,7 +151,7 @@ def discover(
     design : SurveyDesign, optional
         Strata and clusters of the rows of a table, for the tests of edges.
     checkpoint : path, optional
-        File for :func:`resume_discovery`, written during the search.
+        File for :func:`resume_discovery`, written when a stage ends.
     observers : sequence of Observer
         Notified of every step of the search; each may end it.
     sample_rows : int, default 524288
@@ -170,12 +171,10 @@ def discover(
     >>> sorted(map(tuple, found.model.edges.tolist()))
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     """
-    watching = [*observers, *([] if checkpoint is None else [Checkpoints(checkpoint)])]
     with interruptible() as interruption:
-        stages = Stages(table, plan or Plan(), weights, sample_rows, design)
-        found = _conclude(stages.run(watching), stages)
-        found = _with_prediction(found, stages, interruption)
-    return found._replace(interrupted=interruption.asked)
+        file = StageFile(checkpoint)
+        stages = Stages(table, plan or Plan(), weights, sample_rows, design, file)
+        return _learn(stages, observers, interruption)
 
 
 def resume_discovery(
@@ -192,44 +191,44 @@ def resume_discovery(
 ) -> Discovery:
     """Resume from a checkpoint of :func:`discover`, over the same rows and with the same plan.
 
-    The settings and the penalty of the search are those of the checkpoint, except for the budgets
-    given here: `max_time` seconds and `max_edges` edges, which include the search so far. The
-    result is, to the last bit, that of a run which was not stopped and had these budgets.
+    Without a plan it is that of the checkpoint. Stages that have ended are not repeated, and the
+    result of a run that was killed is, to the last bit, that of one which was not.
+
+    A search that Ctrl-C, an observer or a budget ended goes on from its graph, in the last case if
+    its budgets are others: `max_time` seconds and `max_edges` edges of the plan or given here,
+    which include the search so far.
     """
-    watching = [*observers, Checkpoints(path)]
-    with interruptible() as interruption:
-        stages = Stages(table, plan or Plan(), weights, sample_rows, design)
-        search = stages.resume(path, watching, max_time, max_edges)
-        found = _conclude(search, stages)
-        found = _with_prediction(found, stages, interruption)
+    budgets: dict[str, Any] = {"max_time": max_time, "max_edges": max_edges}
+    file = StageFile.read(path)
+    with interruptible() as interruption, file.proper():
+        plan = replace(plan or file.plan, **{k: v for k, v in budgets.items() if v is not None})
+        stages = Stages(table, plan, weights, sample_rows, design, file)
+        return _learn(stages, observers, interruption)
+
+
+def _learn(stages: Stages, observers: Sequence[Observer], interruption: Interruption) -> Discovery:
+    found = _conclude(stages.search(observers), stages)
+    found = _with_prediction(found, stages, interruption)
     return found._replace(interrupted=interruption.asked)
 
 
 def _conclude(search: SearchState, stages: Stages) -> Discovery:
     """Dismiss and admit again, fit what is kept, and report."""
-    plan, journal, ended = stages.plan, search.problem.journal, search
+    plan, file, ended = stages.plan, stages.file, search
     converged = search.solution.info.converged  # before tests add edges
-    journal.begin(plan, search.graph.layout.edges, search.theta(), search.penalty.penalty)
     with one_blas_thread():  # the tests use the threads
-        if plan.cuts:
-            search, network = confirm_completed(search, confirm(search, stages), stages)
-        else:
-            network = test_all(search, stages)
+        search, network = decide(search, stages)
     tests, kept = network.tests, network.kept
     strengths = (search.model() if plan.cuts else network.model).edge_strengths()
-    last, fitted, final = last_model(search, kept, plan)
+    last, fitted, final = last_fit(search, kept, plan, file)
     agreement = None
     if plan.refit and plan.objective == "pseudolikelihood":
-        ridge, features = last_ridge(plan, search.objective), search.objective.features
-        with one_blas_thread():  # chains would amplify the rounding of another number
-            last, agreement = match_margins(
-                last, stages.counts(), ridge, journal, features=features, seed=plan.random_state
-            )
+        last, agreement = _match_shares(last, search, stages)
         if plan.aim == "network":
             _warn_of_shares(agreement, _SECOND_MODE)
     last = last.with_edge_columns(_edge_columns(last, network.model, tests, stages, search))
     final = final if plan.cuts else search
-    scored = score_inactive(final, journal=journal)
+    scored = ScoredPairs(**file.stage("scores", lambda: score_inactive(final)._asdict()))
     return Discovery(
         last,
         kept,
@@ -242,7 +241,27 @@ def _conclude(search: SearchState, stages: Stages) -> Discovery:
         copies=_warn_of_copies(network, last.names),
         ranking=rank_all_pairs(network, scored, search.penalty) if plan.cuts else None,
         agreement=agreement,
+        file=file,
     )
+
+
+def _match_shares(
+    model: PairwiseMRF, search: SearchState, stages: Stages
+) -> tuple[PairwiseMRF, Agreement | None]:
+    """Return the last model with the shares of the data, and how well they agree."""
+    plan, features = stages.plan, search.objective.features
+
+    def match() -> Tree:
+        ridge, seed = last_ridge(plan, search.objective), plan.random_state
+        with one_blas_thread():  # chains would amplify the rounding of another number
+            found, agreement = match_margins(
+                model, stages.counts(), ridge, features=features, seed=seed
+            )
+        return {"theta": found.theta, "agreement": agreement and agreement.tree()}
+
+    tree = stages.file.stage("shares", match)
+    matched = PairwiseMRF(model.schema, model.edges, tree["theta"], model.edge_columns)
+    return matched, Agreement.of_tree(tree["agreement"])
 
 
 def _warn_of_shares(agreement: Agreement | None, advice: str) -> None:
@@ -266,27 +285,37 @@ def _with_prediction(found: Discovery, stages: Stages, interruption: Interruptio
         return found
     loss = found.search.objective
     whole = loss if loss.stand_in is not None else None  # rows beyond memory
-    journal = found.search.problem.journal
+    file, schema = stages.file, found.model.schema
 
-    def fit(rows: TableRows, journal: Journal) -> Prediction:
-        return fit_for_prediction(
-            rows, stages.plan, whole=whole, stop=lambda: interruption.asked, journal=journal
-        )
+    def stopped() -> bool:
+        return interruption.asked
+
+    def fit(rows: TableRows, name: str) -> Prediction:
+        def work_out() -> Tree:
+            return fit_for_prediction(rows, stages.plan, whole=whole, stop=stopped).tree()
+
+        tree = file.stage(name, work_out, complete=lambda: not stopped())
+        return Prediction.of_tree(tree, schema)
 
     rows = stages.sample
-    made = fit(rows, journal)
+    made = fit(rows, "prediction")
     if stages.filled is not None:
         # The network's edges alone would make weak dependences weaker: this model draws its own.
         completion = Completion.of(stages)
         for k in range(_COMPLETIONS):
             rows = completion.draw(made.model)
-            made = fit(rows, journal.within(f"completed.{k}"))
+            made = fit(rows, f"prediction {k + 1}")
     if stages.plan.aim == "rows":
         more = 1.0 if whole is None else whole.n_rows / rows.n_rows  # whose noise is smaller
-        made = _refit_to_rows(made, rows, more, stages.plan, journal, interruption)
-    with one_blas_thread():
-        seed = stages.plan.random_state
-        agreement = compare_margins(made.model, stages.counts(), journal, seed=seed)
+        made = _refit_to_rows(made, rows, more, stages, stopped)
+
+    def compare() -> Tree:
+        with one_blas_thread():
+            seed = stages.plan.random_state
+            agreement = compare_margins(made.model, stages.counts(), seed=seed)
+        return {"agreement": agreement and agreement.tree()}
+
+    agreement = Agreement.of_tree(file.stage("prediction shares", compare)["agreement"])
     _warn_of_shares(agreement, _CONDITIONAL if stages.plan.aim == "prediction" else "")
     known = columns_of_all(found.model, made.model, found.model.edge_columns)
     made = made._replace(model=made.model.with_edge_columns(known))
@@ -298,39 +327,38 @@ def _refit_to_rows(
     made: Prediction,
     rows: TableRows,
     more: float,
-    plan: Plan,
-    journal: Journal,
-    interruption: Interruption,
+    stages: Stages,
+    stopped: Callable[[], bool],
 ) -> Prediction:
     """Fit the model for prediction again by likelihood, if complete rows can judge that.
 
     It was fitted to `more` times as many rows.
     """
-    known = journal.find("refit")
-    if known is None:
-        try:
-            model, fitted = refit_by_likelihood(
-                made.model,
-                rows.table,
-                made.penalty * more**0.5,
-                made.ridge * more,
-                weights=rows.weights,
-                n_jobs=plan.n_jobs,
-                device=plan.device,
-                random_state=plan.random_state,
-                stop=lambda: interruption.asked,
-            )
-        except DataError as error:
-            warnings.warn(
-                f"the model is that for prediction: {error}", ConvergenceWarning, stacklevel=5
-            )
-            return made
-        if not interruption.asked:
-            journal.put("refit", fitted.arrays() | {"theta": model.theta})
-        return made._replace(model=model, refit=fitted)
-    old = made.model
-    model = PairwiseMRF(old.schema, old.edges, known["theta"], old.edge_columns)
-    return made._replace(model=model, refit=Refit.from_arrays(known))
+    plan, old = stages.plan, made.model
+
+    def fit() -> Tree:
+        model, fitted = refit_by_likelihood(
+            old,
+            rows.table,
+            made.penalty * more**0.5,
+            made.ridge * more,
+            weights=rows.weights,
+            n_jobs=plan.n_jobs,
+            device=plan.device,
+            random_state=plan.random_state,
+            stop=stopped,
+        )
+        return fitted.arrays() | {"theta": model.theta}
+
+    try:
+        tree = stages.file.stage("refit", fit, complete=lambda: not stopped())
+    except DataError as error:
+        warnings.warn(
+            f"the model is that for prediction: {error}", ConvergenceWarning, stacklevel=5
+        )
+        return made
+    model = PairwiseMRF(old.schema, old.edges, tree["theta"], old.edge_columns)
+    return made._replace(model=model, refit=Refit.from_arrays(tree))
 
 
 def _warn_of_copies(confirmed: Confirmation, names: Sequence[str]) -> list[list[str]]:
@@ -366,21 +394,21 @@ def _edge_columns(
     search: SearchState,
 ) -> dict[str, Any]:
     """Return strengths, effects and tests of the edges of the last model, in its order."""
-    journal, features = search.problem.journal, search.objective.features
+    file, features = stages.file, search.objective.features
     n = last.layout.n_variables
     at = find_pairs(tested.edges, tests.edges, n)
     unknown = np.full(len(tests.edges), np.nan)
     numbers = tests.statistic, tests.dof, tests.p_value, *(tests.groups or (unknown, unknown))
     verdicts = judge.Verdicts(*(values[at] for values in numbers))
 
-    def work_out() -> dict[str, NDArray[Any]]:
+    def work_out() -> Tree:
         rows = stages.filled or stages.sample
         given = ConditionalRows(
             rows.table, rows.weights, features, **stages.variance, drawn=stages.drawn
         )
         return edge_effects(tested, given, verdicts, stages.plan.n_jobs)._asdict()
 
-    effects = Effects(**journal.keep("effects", work_out)).columns()
+    effects = Effects(**file.stage("effects", work_out)).columns()
     place, at = (find_pairs(last.edges, other.edges, n) for other in (tested, tests))
     columns: dict[str, Any] = {name: values[place] for name, values in effects.items()}
     for name in ("statistic", "dof", "p_value", "q_value"):
@@ -388,9 +416,10 @@ def _edge_columns(
     if tests.groups is None:
         return columns
 
-    def test_whole() -> Floats:
+    def test_whole() -> Tree:
         with one_blas_thread():
-            return judge_tables(tested, stages.sample, stages.plan.n_jobs, **stages.variance)
+            found = judge_tables(tested, stages.sample, stages.plan.n_jobs, **stages.variance)
+        return {"p_table": found}
 
-    whole = journal.keep("tables", test_whole)[place]
+    whole = file.stage("tables", test_whole)["p_table"][place]
     return columns | tests.groups.columns(at) | {"p_table": whole}

@@ -16,7 +16,6 @@ being large. Edges of unordered columns keep that ridge.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ import numpy as np
 from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats, Integers
-from edgegraft.grafting.journal import Journal
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.featured import featured
 from edgegraft.objective.objective import Objective
@@ -67,7 +65,7 @@ class GradedFit(NamedTuple):
 
 
 def fit_graded(
-    objective: Objective, model: PairwiseMRF, ridge: float, tol: float, journal: Journal
+    objective: Objective, model: PairwiseMRF, ridge: float, tol: float
 ) -> GradedFit | None:
     """Fit the edges of a model with whole tables; None if no column is one of few levels.
 
@@ -85,16 +83,10 @@ def fit_graded(
     classes, curvature = _classes(features, layout), loss.curvature(layout)[first:]
     ridges = np.full(len(classes), ridge)
     converged = False
-
-    def fit(name: str) -> Floats:
-        rule, watch = GradedRidge(ridge=ridge, weights=ridges), journal.watch_one(name)
-        found = minimize(loss, rule, layout, theta, Stopping(tol, 200), quiet=True, watch=watch)
-        return np.concatenate(([found.info.converged], found.theta))
-
-    for k in range(_ROUNDS):
-        name = f"graded.{k}"
-        row = journal.keep(name, partial(fit, name))
-        theta, converged = row[1:], bool(row[0])
+    for _ in range(_ROUNDS):
+        rule = GradedRidge(ridge=ridge, weights=ridges)
+        found = minimize(loss, rule, layout, theta, Stopping(tol, 200), quiet=True)
+        theta, converged = found.theta, found.info.converged
         ridges = _evidence(theta[first:], curvature, ridges, classes, ridge, loss.n_rows)
     tables = features.expand(theta, layout)
     return GradedFit(PairwiseMRF(objective.schema, model.edges, tables), converged)

@@ -26,7 +26,7 @@ class _Rule:
     """How all pairs are fitted."""
 
     #: penalty of a cell in units of ``1 / sqrt(rows)``, the noise of its gradient: from .1 to 1 the
-    #: average precision of cold models moves by .04 at most (docs/decisions/010-cold-models.md)
+    #: average precision of cold models moves by .04 at most (docs/decisions/012-cold-models.md)
     level: float = 0.2
     ridge: float = 1e-6  # a budget: pairs without a finite optimum stay finite
     tol: float = 1e-3  # of a gradient, and steps: a budget, the order settles early
@@ -60,8 +60,18 @@ class JointFit:
         fitted = minimize(objective, rule, layout, stopping=stopping, quiet=True)
         theta = objective.expand(fitted.theta, layout)
         strengths = PairwiseMRF(schema, layout.edges, theta).edge_strengths()
-        pairs = [(i, j) for i, j in layout.edges.tolist()]
+        return cls.of_vector(strengths, len(schema))
+
+    @classmethod
+    def of_vector(cls, strengths: Floats, n: int) -> Self:
+        """Return the strengths of all pairs of `n` columns, in their order."""
+        pairs = [(i, j) for i, j in all_pairs(n).tolist()]
         return cls(dict(zip(pairs, strengths.tolist(), strict=True)))
+
+    @property
+    def vector(self) -> Floats:
+        """The strengths in the order of all pairs."""
+        return np.array(list(self.strengths.values()), float)
 
     def strengths_of(self, edges: Edges) -> Floats:
         """Return the strengths of some pairs."""

@@ -3,42 +3,66 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
 
 from edgegraft.config import Plan
-from edgegraft.core.types import Mask
+from edgegraft.core.types import Mask, Tree
 from edgegraft.grafting import steps
 from edgegraft.grafting.problem import last_ridge
 from edgegraft.grafting.state import SearchState
+from edgegraft.learn.checkpoint import StageFile
 from edgegraft.learn.graded import fit_graded
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
-from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Stopping, minimize
 
 
-def last_model(
-    search: SearchState, kept: Mask, plan: Plan
-) -> tuple[PairwiseMRF, bool, SearchState]:
-    """Fit the kept edges; return the model, whether the fit converged, and what to certify."""
-    ridge = last_ridge(plan, search.objective)
+class LastFit(NamedTuple):
+    """The model of the kept edges."""
+
+    model: PairwiseMRF
+    converged: bool
+    run: SearchState  # what to certify
+
+
+def last_fit(search: SearchState, kept: Mask, plan: Plan, file: StageFile) -> LastFit:
+    """Fit the kept edges."""
+    schema, ridge = search.objective.schema, last_ridge(plan, search.objective)
     if kept.all() and not plan.refit:
-        return search.model(), True, search
+        return LastFit(search.model(), True, search)
     if not plan.refit:
-        # Warns if a fit does not reach its tolerance.
-        watch = search.problem.watch
-        return refit(search, ridge, keep=kept, shrunk=not plan.refit, watch=watch), True, search
+
+        def refit_as_before() -> Tree:
+            # Warns if the fit does not reach its tolerance.
+            model = refit(search, ridge, keep=kept, shrunk=True)
+            return {"edges": model.edges, "theta": model.theta}
+
+        model = PairwiseMRF(schema, **file.stage("last fit", refit_as_before))
+        return LastFit(model, True, search)
     problem = search.problem.changed(
         penalty=replace(search.penalty, ridge=ridge),
         settings=replace(search.settings, relaxed=True),
     )
-    run = search.warm(problem, kept)
-    steps.fit_fully(run)
-    model, converged = run.model(), run.solution.info.converged
-    if search.objective.features is not None and plan.ridge == "auto":
-        journal = search.problem.journal
-        graded = fit_graded(run.solution.objective, model, ridge, plan.tol, journal)
-        model, converged = graded or (model, converged)
-    return model, converged, run
+
+    def fit() -> Tree:
+        run = search.warm(problem, kept)
+        steps.fit_fully(run)
+        tree = {"edges": run.graph.layout.edges, "theta": run.theta(), "fell_back": run.fell_back}
+        tree["converged"], tree["tables"] = run.solution.info.converged, None
+        if search.objective.features is not None and plan.ridge == "auto":
+            graded = fit_graded(run.solution.objective, run.model(), ridge, plan.tol)
+            if graded is not None:
+                tree["tables"], tree["converged"] = graded.model.theta, graded.converged
+        return tree
+
+    tree = file.stage("last fit", fit)
+    edges, tables = tree["edges"], tree["tables"]
+    theta = np.asarray(tree["theta"], np.float64)
+    run = SearchState.begin(problem, edges, theta, 0, fell_back=tree["fell_back"])
+    model = run.model() if tables is None else PairwiseMRF(schema, edges, tables)
+    return LastFit(model, bool(tree["converged"]), run)
 
 
 def refit(
@@ -49,7 +73,6 @@ def refit(
     shrunk: bool = False,
     tol: float = 1e-3,
     max_iter: int = 200,
-    watch: FitWatch | None = None,
 ) -> PairwiseMRF:
     """Return the model of a search's edges, fitted with a ridge only.
 
@@ -69,8 +92,6 @@ def refit(
     tol : float, default 1e-3
         Largest norm of a group's gradient at the end.
     max_iter : int, default 200
-    watch : FitWatch, optional
-        Keeps the progress of the fit.
 
     Examples
     --------
@@ -90,5 +111,5 @@ def refit(
     if shrunk:
         rule = search.policy.fit_penalty(search.penalty)
     start = layout.carry(search.theta(), whole)
-    found = minimize(objective, rule, layout, start, Stopping(tol, max_iter), watch=watch)
+    found = minimize(objective, rule, layout, start, Stopping(tol, max_iter))
     return PairwiseMRF(objective.schema, layout.edges, objective.expand(found.theta, layout))

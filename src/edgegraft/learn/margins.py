@@ -21,16 +21,15 @@ were. Each step is taken only if other chains, which run longer, say that the sh
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
-from edgegraft.core.types import Floats
+from edgegraft.core.types import Floats, Tree
 from edgegraft.counts import PairCounts
-from edgegraft.grafting.journal import Journal
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.persistent import PersistentChains
@@ -51,7 +50,6 @@ _EXACT_STEPS = 12  # a budget: steps whose shares are exact cost little
 _BEFORE, _AFTER = 3, 2  # steps of the node vectors before and after a fit of the tables
 _PULL_ROWS, _STEPS = 30.0, 40  # of a fit of the tables by chains
 
-_ROW = 4  # numbers of an agreement in the journal
 
 Match = tuple[Floats, "Agreement"]
 
@@ -63,6 +61,18 @@ class Agreement(NamedTuple):
     edges: float  # the same of a pair of categories of an edge
     engine: str  # what the model's shares were computed by: "exact" or "gibbs"
     error: float = 0.0  # largest standard error of a column's share; zero if exact
+
+    def tree(self) -> Tree:
+        """Return all of it, for :meth:`of_tree`."""
+        return {"numbers": np.array((self.columns, self.edges, self.error)), "by": self.engine}
+
+    @classmethod
+    def of_tree(cls, tree: Tree | None) -> Self | None:
+        """Return what :meth:`tree` described."""
+        if tree is None:
+            return None
+        columns, edges, error = tree["numbers"].tolist()
+        return cls(columns, edges, tree["by"], error)
 
     def __str__(self) -> str:
         return self.describe()
@@ -85,7 +95,6 @@ def match_margins(
     model: PairwiseMRF,
     counts: PairCounts,
     ridge: float,
-    journal: Journal | None = None,
     *,
     features: Features | None = None,
     seed: int = 0,
@@ -93,9 +102,8 @@ def match_margins(
     """Return the model with the shares of the data, and how well they agree, None if too large.
 
     The model was fitted by pseudolikelihood to the rows of `counts`; `ridge` is that of edge
-    tables, `features` those that its tables are made of if columns are ordered. The journal keeps
-    the answer, so that a resumed run does not repeat the work. `seed` is that of chains, for which
-    the model must not be too large.
+    tables, `features` those that its tables are made of if columns are ordered. `seed` is that of
+    chains, for which the model must not be too large.
 
     >>> from edgegraft.table import PackedTable
     >>> counts = PairCounts(PackedTable.from_codes([[0, 0], [1, 1], [1, 1], [0, 1]]))
@@ -104,21 +112,14 @@ def match_margins(
     >>> agreement.columns < 0.001, agreement.engine
     (True, 'exact')
     """
-
-    def match() -> Floats:
-        found = _match(model, counts, ridge, features, seed)
-        return np.empty(0) if found is None else np.concatenate((_as_row(found[1]), found[0]))
-
-    row = (journal or Journal()).keep("margins", match)
-    if not len(row):
+    found = _match(model, counts, ridge, features, seed)
+    if found is None:
         return model, None
-    matched = PairwiseMRF(model.schema, model.edges, row[_ROW:], model.edge_columns)
-    return matched, _from_row(row[:_ROW])
+    theta, agreement = found
+    return PairwiseMRF(model.schema, model.edges, theta, model.edge_columns), agreement
 
 
-def compare_margins(
-    model: PairwiseMRF, counts: PairCounts, journal: Journal | None = None, *, seed: int = 0
-) -> Agreement | None:
+def compare_margins(model: PairwiseMRF, counts: PairCounts, *, seed: int = 0) -> Agreement | None:
     """Return how well the shares of a model agree with the data's, None if it is too large.
 
     >>> from edgegraft.table import PackedTable
@@ -126,14 +127,9 @@ def compare_margins(
     >>> round(compare_margins(PairwiseMRF(counts.schema, [(0, 1)], np.zeros(8)), counts).columns, 3)
     0.25
     """
-
-    def compare() -> Floats:
-        shares = _shares(Likelihood(counts, ExactEngine()), model.layout)
-        found = find_shares(model, counts.rows, shares, seed)
-        return np.empty(0) if found is None else _as_row(_stated(found, shares, model.layout))
-
-    row = (journal or Journal()).keep("prediction.margins", compare)
-    return _from_row(row) if len(row) else None
+    shares = _shares(Likelihood(counts, ExactEngine()), model.layout)
+    found = find_shares(model, counts.rows, shares, seed)
+    return None if found is None else _stated(found, shares, model.layout)
 
 
 def _match(
@@ -232,13 +228,3 @@ def _agreement(
     parts = np.split(np.abs(difference), [int(layout.node_offset[-1])])
     columns, edges = (float(part.max(initial=0.0)) for part in parts)
     return Agreement(columns, edges, engine, error)
-
-
-def _as_row(agreement: Agreement) -> Floats:
-    columns, edges, engine, error = agreement
-    return np.array((columns, edges, error, engine == "exact"))
-
-
-def _from_row(row: Floats) -> Agreement:
-    columns, edges, error, exact = row.tolist()
-    return Agreement(columns, edges, "exact" if exact else "gibbs", error)

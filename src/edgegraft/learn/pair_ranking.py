@@ -34,7 +34,7 @@ def rank_all_pairs(found: Confirmation, scored: ScoredPairs, rule: Penalty) -> P
     if found.joint is not None:
         best = kept[np.argsort(-found.joint.strengths_of(tests.edges[kept]), kind="stable")]
     edges, others, scores = tests.edges[best], scored.pairs, scored.scores
-    if not scored.complete:
+    if not scored.exhaustive:
         others = tests.edges[~found.kept]
         scores = np.full(len(others), np.nan)
         order = np.argsort(tests.p_value[~found.kept], kind="stable")

@@ -11,7 +11,7 @@ rows, which are fitted once more.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs, pair_ids
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.types import Edges, Floats, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
-from edgegraft.grafting.journal import Journal
 from edgegraft.grafting.problem import ALL_PAIRS
 from edgegraft.learn.prediction_path import Path, Trial, choose_strengths
 from edgegraft.model import PairwiseMRF
@@ -30,6 +29,7 @@ from edgegraft.objective.featured import featured
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.rank.mean_fields import rank_pairs
+from edgegraft.table import Schema
 from edgegraft.table.blocks import TableRows
 
 if TYPE_CHECKING:
@@ -73,6 +73,23 @@ class Prediction(NamedTuple):
     converged: bool
     refit: Refit | None = None
 
+    def tree(self) -> Tree:
+        """Return all but the refit in arrays, for :meth:`of_tree`."""
+        return {
+            "model": {"edges": self.model.edges, "theta": self.model.theta},
+            "strengths": [self.penalty, self.ridge],
+            "trials": np.array(self.trials, np.float64).reshape(-1, len(Trial._fields)),
+            "converged": self.converged,
+        }
+
+    @classmethod
+    def of_tree(cls, tree: Tree, schema: Schema) -> Self:
+        """Return what :meth:`tree` described."""
+        trials = [Trial(p, r, score, int(n)) for p, r, score, n in tree["trials"].tolist()]
+        penalty, ridge = tree["strengths"]
+        model = PairwiseMRF(schema, **tree["model"])
+        return cls(model, penalty, ridge, trials, bool(tree["converged"]))
+
 
 def fit_for_prediction(
     rows: TableRows,
@@ -80,7 +97,6 @@ def fit_for_prediction(
     *,
     whole: Objective | None = None,
     stop: Callable[[], bool] = lambda: False,
-    journal: Journal | None = None,
 ) -> Prediction:
     """Fit the model that predicts held-out rows best, pairs and strengths chosen by them.
 
@@ -94,8 +110,6 @@ def fit_for_prediction(
         The pseudolikelihood of all rows, if `rows` are a sample of them.
     stop : callable, optional
         Asked before every fit of the path; if it returns True, the best so far is taken.
-    journal : Journal, optional
-        Keeps fits, so that a resumed run does not repeat them.
 
     Examples
     --------
@@ -106,28 +120,27 @@ def fit_for_prediction(
     >>> {(0, 1), (1, 2), (2, 3), (3, 4)} <= set(map(tuple, found.model.edges.tolist()))
     True
     """
-    plan, journal = plan or Plan(), journal or Journal()
+    plan = plan or Plan()
     all_rows = whole or loss_of(merge_copies(rows))
-    pairs = candidates(rows, plan.random_state, journal)
-
-    def path_of(loss: Objective, name: str) -> Path:
-        return Path(loss, pairs, plan.tol, journal, f"prediction.path.{name}")
-
+    pairs = candidates(rows, plan.random_state)
     parts = hold_out(rows, np.random.default_rng([plan.random_state, 1]))
     folds = [
-        (path_of(loss_of(fitted, all_rows.features), str(k)), loss_of(held, all_rows.features))
-        for k, (fitted, held) in enumerate(parts)
+        (
+            Path(loss_of(fitted, all_rows.features), pairs, plan.tol),
+            loss_of(held, all_rows.features),
+        )
+        for fitted, held in parts
     ]
-    best, trials = choose_strengths(folds, stop, journal)
+    best, trials = choose_strengths(folds, stop)
     path = folds[0][0]
     share = path.loss.n_rows / all_rows.n_rows  # strengths fall with the rows as noise does
     penalty, ridge = best.penalty * share**0.5, best.ridge * share
-    last = path_of(all_rows, "last")
+    last = Path(all_rows, pairs, plan.tol)
     last.begin(path.edges(), (path.solution.layout, path.solution.theta))
     # Columns that determine each other have their optimum at infinity: how far the chosen fit went
     # towards it is part of the choice, and it was as short.
     short = best.settles(len(rows.schema))
-    last.fit(len(trials), penalty, ridge, 0 if short else _LAST_ITERATIONS)
+    last.fit(penalty, ridge, 0 if short else _LAST_ITERATIONS)
     layout = all_rows.layout(last.edges())
     theta = layout.carry(last.solution.theta, last.solution.layout)
     model = PairwiseMRF(rows.schema, layout.edges, all_rows.expand(theta, layout))
@@ -185,17 +198,13 @@ def loss_of(rows: TableRows, features: Features | None = None) -> Objective:
     return featured(Pseudolikelihood(rows, precision="single"), features)
 
 
-def candidates(rows: TableRows, seed: int, journal: Journal) -> Edges:
+def candidates(rows: TableRows, seed: int) -> Edges:
     """Return all pairs, or those that the data rank highest if all are too many."""
     n = len(rows.schema)
     if n * (n - 1) // 2 <= ALL_PAIRS:
         return all_pairs(n)
-
-    def rank() -> Floats:
-        ranked = rank_pairs(PairCounts(rows), np.random.default_rng([seed, 2]), _RANKED * n).edges
-        return np.unique(np.sort(ranked, axis=1), axis=0).ravel().astype(np.float64)
-
-    return journal.keep("prediction.pairs", rank).astype(np.int64).reshape(-1, 2)
+    ranked = rank_pairs(PairCounts(rows), np.random.default_rng([seed, 2]), _RANKED * n).edges
+    return np.unique(np.sort(ranked, axis=1), axis=0)
 
 
 def columns_of_all(

@@ -5,26 +5,22 @@ path ends when held-out rows are predicted worse; then ridge and penalty change 
 helps. Strengths are not taken from a grid, so they cannot end at its edge. A fit has few pairs at
 a time: those with an edge and those whose gradient passes the penalty, checked again after every
 fit.
-
-A journal keeps every trial, the best fit and the rounds of the one under way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Mask
-from edgegraft.grafting.journal import Journal
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty, norms_of
-from edgegraft.optimize.progress import FitWatch
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 
 _LEAP, _STEP, _FINE = 0.25, 0.5, 0.7  # of the penalty, from one fit to the next
@@ -41,7 +37,6 @@ _BLOCK = 1 << 17  # pairs scored at a time
 
 
 PathState = tuple[Solution, Floats, Mask]
-Row = dict[str, Any]
 
 
 class Trial(NamedTuple):
@@ -63,11 +58,8 @@ class Path:
     solution: Solution
     scores: Floats
 
-    def __init__(
-        self, loss: Objective, pairs: Edges, tol: float, journal: Journal, name: str
-    ) -> None:
-        self.loss, self.pairs, self.name = loss, pairs, name
-        self._tol, self._journal = tol, journal
+    def __init__(self, loss: Objective, pairs: Edges, tol: float) -> None:
+        self.loss, self.pairs, self._tol = loss, pairs, tol
         weight = "sqrt" if loss.features is None else "noise"
         self._rule = make_penalty(1.0, group_weight=weight).bound(loss)
         self._active: Mask = np.zeros(len(pairs), bool)
@@ -91,7 +83,6 @@ class Path:
 
     def fit(
         self,
-        number: int,
         penalty: float,
         ridge: float,
         max_iter: int = _ITERATIONS,
@@ -100,27 +91,20 @@ class Path:
         """Minimise at these strengths, with every pair that passes the penalty.
 
         A fit that is `hopeless` after its first iterations ends there, as does one with none to
-        follow. A journal knows it by its number.
+        follow.
         """
         rule = replace(self._rule, penalty=penalty, ridge=ridge)
         tol = min(self._tol, _TOL * penalty)
-        chosen, n_rounds = self._active, 0
-        kept = self._journal.find(self.name)
-        if kept is not None and kept["number"] == number:
-            n_rounds, chosen = kept["n_rounds"], kept["chosen"]
-            self._take_over(kept, rule, tol)
-        for k in range(max(0, n_rounds - 1), _ROUNDS):
-            if k >= n_rounds:
-                chosen = chosen | (self.scores > penalty)
-                layout = self.loss.layout(self.pairs[chosen])
-                if k == 0:
-                    self._improve(rule, layout, tol, _FIRST_ITERATIONS, f"{self.name}.first")
-                    if hopeless():
-                        break
-                if max_iter and (k or not self.solution.info.converged):
-                    self._improve(rule, layout, tol, max_iter, self.name)
-                row = {"chosen": chosen, "theta": self.solution.theta}
-                self._journal.put(self.name, row | {"number": number, "n_rounds": k + 1})
+        chosen = self._active
+        for k in range(_ROUNDS):
+            chosen = chosen | (self.scores > penalty)
+            layout = self.loss.layout(self.pairs[chosen])
+            if k == 0:
+                self._improve(rule, layout, tol, _FIRST_ITERATIONS)
+                if hopeless():
+                    break
+            if max_iter and (k or not self.solution.info.converged):
+                self._improve(rule, layout, tol, max_iter)
             self.scores = self._score()
             if not max_iter or not (~chosen & (self.scores > penalty + tol)).any():
                 break
@@ -129,9 +113,8 @@ class Path:
         self._active = np.zeros(len(self.pairs), bool)
         self._active[np.flatnonzero(chosen)[norms > 0.0]] = True
 
-    def _improve(self, rule: Penalty, layout: Layout, tol: float, max_iter: int, name: str) -> None:
-        watch = self._journal.watch_one(name)
-        self.solution = self._minimize(rule, layout, self.solution, max_iter, tol, watch)
+    def _improve(self, rule: Penalty, layout: Layout, tol: float, max_iter: int) -> None:
+        self.solution = self._minimize(rule, layout, self.solution, max_iter, tol)
 
     def edges(self) -> Edges:
         """Return the pairs that are not zero."""
@@ -145,25 +128,6 @@ class Path:
         """Go back to where the path was."""
         self.solution, self.scores, self._active = state
 
-    def row(self) -> Row:
-        """Return where the path is in arrays, for :meth:`resume_row`."""
-        n = len(self.loss.schema)
-        chosen = np.isin(pair_ids(self.pairs, n), pair_ids(self.solution.layout.edges, n))
-        return {"chosen": chosen, "theta": self.solution.theta, "active": self._active}
-
-    def resume_row(self, row: Row | None) -> None:
-        """Go back to where an earlier process was, or begin."""
-        if row is None:
-            self.begin()
-            return
-        self._take_over(row, self._rule, self._tol)
-        self._active, self.scores = row["active"], self._score()
-
-    def _take_over(self, row: Row, rule: Penalty, tol: float) -> None:
-        """Set the solution of an earlier process."""
-        layout = self.loss.layout(self.pairs[row["chosen"]])
-        self.solution = self._minimize(rule, layout, row["theta"], 0, tol)
-
     def _minimize(
         self,
         rule: Penalty,
@@ -171,10 +135,9 @@ class Path:
         start: Solution | Floats | None,
         max_iter: int,
         tol: float | None = None,
-        watch: FitWatch | None = None,
     ) -> Solution:
         stopping = Stopping(self._tol if tol is None else tol, max_iter)
-        return minimize(self.loss, rule, layout, start, stopping, quiet=True, watch=watch)
+        return minimize(self.loss, rule, layout, start, stopping, quiet=True)
 
     def _score(self) -> Floats:
         theta, state = self.solution.theta, self.solution.state
@@ -190,13 +153,13 @@ class Path:
 
 
 def choose_strengths(
-    folds: list[tuple[Path, Objective]], stop: Callable[[], bool], journal: Journal
+    folds: list[tuple[Path, Objective]], stop: Callable[[], bool]
 ) -> tuple[Trial, list[Trial]]:
     """Walk paths together; return the strengths that predict held-out rows best, and all tried.
 
     Every path has the loss of its held-out rows beside it, and is left at the best fit.
     """
-    walk = _Walk(folds, stop, journal)
+    walk = _Walk(folds, stop)
     walk.go_down()
     moved = True
     while moved and walk.best.n_edges and not walk.settled:
@@ -210,24 +173,18 @@ def choose_strengths(
 class _Walk:
     """The best fit so far, from which others are tried."""
 
-    def __init__(
-        self, folds: list[tuple[Path, Objective]], stop: Callable[[], bool], journal: Journal
-    ) -> None:
-        self._folds, self._stop, self._journal = folds, stop, journal
+    def __init__(self, folds: list[tuple[Path, Objective]], stop: Callable[[], bool]) -> None:
+        self._folds, self._stop = folds, stop
         self._paths = [path for path, _ in folds]
-        self._where: list[PathState] | None = None  # as the journal knows
         self._tried = set[tuple[float, float]]()
         self._n_columns = len(self._paths[0].loss.schema)
         self._min_penalty = _MIN_PENALTY / self._paths[0].loss.n_rows
         self.trials = list[Trial]()
-        top, score = journal.keep("prediction.begin", self._begin)
-        self.best = Trial(float(top), 0.0, float(score), 0)
-
-    def _begin(self) -> Floats:
-        """Return the penalty that no pair passes, and the score without edges."""
-        self.go_back()
+        for path in self._paths:
+            path.begin()
+        self._where = [path.state() for path in self._paths]
         top = max(float(path.scores.max(initial=0.0)) for path in self._paths)
-        return np.array([top, self._score()])
+        self.best = Trial(top, 0.0, self._score(), 0)
 
     @property
     def settled(self) -> bool:
@@ -249,10 +206,6 @@ class _Walk:
 
     def go_back(self) -> None:
         """Leave the paths where the best fit was."""
-        if self._where is None:
-            for path in self._paths:
-                path.resume_row(self._journal.find(f"{path.name}.best"))
-            self._where = [path.state() for path in self._paths]
         for path, where in zip(self._paths, self._where, strict=True):
             path.resume(where)
 
@@ -273,25 +226,17 @@ class _Walk:
 
     def _try_out(self, penalty: float, ridge: float, *, leap: bool = False) -> bool:
         """Fit from the best; return whether the held-out rows are predicted better by it."""
-        best, name = self.best, f"prediction.{len(self.trials)}"
+        best = self.best
         if self._stop():
             return False
-        known = self._journal.find(name)
-        if known is None:
-            found = self._fit(penalty, ridge, leap)
-        else:
-            penalty, ridge, score, n_edges = known.tolist()
-            found = Trial(penalty, ridge, score, int(n_edges))
+        found = self._fit(penalty, ridge, leap)
         self.trials.append(found)
         gain = max(_GAIN * abs(best.score), _GAIN_PER_COLUMN * self._n_columns)
         # The first steps down may have no edge yet.
         better = found.score > best.score + gain or found.n_edges == best.n_edges == 0
         if better:
             self.best = found
-            self._where = [path.state() for path in self._paths] if known is None else None
-        if known is None and self._journal.keeps:
-            where = {f"{path.name}.best": path.row() for path in self._paths} if better else {}
-            self._journal.put_all({name: np.array(found), **where})
+            self._where = [path.state() for path in self._paths]
         return better
 
     def _fit(self, penalty: float, ridge: float, leap: bool) -> Trial:
@@ -299,7 +244,7 @@ class _Walk:
         self.go_back()
         for path in self._paths:
             n_iter = 0 if leap else _ITERATIONS
-            path.fit(len(self.trials), penalty, ridge, n_iter, self._hopeless)
+            path.fit(penalty, ridge, n_iter, self._hopeless)
         n_edges = round(float(np.mean([len(path.edges()) for path in self._paths])))
         return Trial(penalty, ridge, self._score(), n_edges)
 

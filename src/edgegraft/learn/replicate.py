@@ -28,7 +28,7 @@ from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.grafting import CandidateStream, steps
 from edgegraft.grafting.loop import run_search
-from edgegraft.grafting.policies import Policy, Relaxed, SearchStrategy
+from edgegraft.grafting.policies import Policy
 from edgegraft.grafting.problem import Problem
 from edgegraft.grafting.state import SearchState
 from edgegraft.model import PairwiseMRF
@@ -180,13 +180,21 @@ class AllAtOnce:
 
 def _replicate_policy(policy: Policy, looser: float, n_pairs: int) -> Policy:
     """Return a policy that scores all candidates at every step, at parameters that are fitted."""
-    rule = AllAtOnce() if policy.shrinks else policy.strategy.rule
     n = max(1, n_pairs)
-    strategy = SearchStrategy(rule, None, n, 0.0, n, exhaustive=True, listed=True)
-    found = replace(
-        policy, strategy=strategy, iterations=_MAX_ITERATIONS, slack=looser * policy.slack
+    return replace(
+        policy,
+        rule=AllAtOnce() if policy.shrinks else policy.rule,
+        capacity=None,
+        max_tests=n,
+        patience=0.0,
+        batch=n,
+        iterations=_MAX_ITERATIONS,
+        slack=looser * policy.slack,
+        exhaustive=True,
+        first_hit=False,
+        listed=True,
+        bulk=False,
     )
-    return replace(found, bulk=False) if isinstance(found, Relaxed) else found
 
 
 def _near_misses(search: SearchState) -> Edges:

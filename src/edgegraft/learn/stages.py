@@ -1,4 +1,4 @@
-"""The losses that a search goes through: a growing sample of the rows first, all rows at the end.
+"""The searches of a run: over a growing sample of the rows first, over all rows at the end.
 
     a few rows in memory -> more rows in memory -> all rows, block by block
 
@@ -9,15 +9,16 @@ of all of them. The tests of :mod:`~edgegraft.learn.edge_tests` use the sample a
 their p-values are valid and have the power of the sample's rows.
 
 A sample has short runs of neighbouring rows from every block, drawn with the seed of the search. A
-table in memory, and blocks that fit the sample, have one stage: all rows.
+table in memory, and blocks that fit the sample, have one search: over all rows. A search leaves its
+graph, parameters and counters, of which the next one is made; its candidates come in the order of
+the data's ranking again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,13 @@ from numpy.typing import ArrayLike
 
 from edgegraft.conditional.survey_design import SurveyDesign, weigh_rows
 from edgegraft.config import Plan, Settings
-from edgegraft.core.types import Mask
+from edgegraft.core.backend import find_backend
+from edgegraft.core.types import Mask, Tree
 from edgegraft.counts import PairCounts
-from edgegraft.device import find_device
-from edgegraft.errors import DataError, FileFormatError
+from edgegraft.errors import DataError
 from edgegraft.grafting import steps
-from edgegraft.grafting.events import Observer, StopReason
-from edgegraft.grafting.loop import grow, run_search
+from edgegraft.grafting.events import Event, Observer, StopReason
+from edgegraft.grafting.loop import run_search
 from edgegraft.grafting.problem import (
     Problem,
     check_states,
@@ -40,23 +41,38 @@ from edgegraft.grafting.problem import (
     search_settings,
 )
 from edgegraft.grafting.state import SearchState
-from edgegraft.ingest.memory import SAMPLE_ROWS
-from edgegraft.learn.checkpoint import load
+from edgegraft.learn.checkpoint import BUDGETS, StageFile
 from edgegraft.learn.too_few_rows import too_few_rows, warn_of_sparse_pairs
 from edgegraft.objective.objective import Objective
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import Rows, TableRows, as_rows, distinct_rows, sample_rows
-
-_STEP = 8  # from one sample to the next
-_MIN_ROWS = 50_000  # of a sample that is worth a stage of its own
-_TESTS_PER_VARIABLE = 50  # between two activations over all rows: few edges are left to find
-_OF_NOISE = 0.2  # left unfitted at most, of the standard deviation of one row's share
+from edgegraft.table.blocks import (
+    SAMPLE_ROWS,
+    Rows,
+    TableRows,
+    as_rows,
+    distinct_rows,
+    sample_rows,
+)
 
 MakeLoss = Callable[[], tuple[Objective, PairCounts]]
 
 
+@dataclass(frozen=True)
+class _Growing:
+    """How searches over more and more rows follow each other."""
+
+    step: int = 8  # from one sample to the next: all before take a seventh of the last
+    min_rows: int = 50_000  # of a sample that is worth a search of its own
+    tests_per_variable: int = 50  # between two fits over all rows: few edges are left to find
+    of_noise: float = 0.2  # of the standard deviation of a row's share, left unfitted at most
+    rounding: float = 1e-9  # of objectives whose sums are added in another order
+
+
+_GROWING = _Growing()
+
+
 class Stages:
-    """The losses that a search goes through, the last of them over all rows.
+    """The rows of a run, and the losses of its searches, the last of them over all rows.
 
     A table may have weights and a design; of blocks, the largest sample has `n_sample` rows.
     `sample` are the rows in memory; `sampling`: whether row weights are those of a sample.
@@ -71,14 +87,16 @@ class Stages:
         weights: ArrayLike | None = None,
         n_sample: int = SAMPLE_ROWS,
         design: SurveyDesign | None = None,
+        file: StageFile | None = None,
     ) -> None:
-        given = as_rows(rows, weights, plan.n_jobs, find_device(plan.device))
+        given = as_rows(rows, weights, plan.n_jobs, find_backend(plan.device))
         weighed, self.sampling = weigh_rows(given, plan.weights_are)
         if design is not None and not isinstance(weighed, TableRows):
             raise DataError(
                 "strata and clusters need all rows in memory: raise max_memory, or give a table"
             )
-        self.design = design
+        self.design, self.file = design, file or StageFile()
+        self.file.begin(plan, weighed, design, n_sample)
         self.plan, self._rows = plan, weighed if design is not None else distinct_rows(weighed)
         check_states(rows.schema)
         self._settings = search_settings(plan, len(rows.schema))
@@ -106,49 +124,59 @@ class Stages:
         """Return the counts of all rows."""
         return PairCounts(self.filled or self._rows)
 
-    def run(self, observers: Sequence[Observer]) -> SearchState:
-        """Search from the beginning."""
-        first, *rest = self._losses()
-        loss, counts = first()
-        rule = penalty_of(self.plan, loss)
-        problem = Problem.of(loss, rule, self._settings)
-        if too_few_rows(loss, problem.penalty, self.plan):
-            state = SearchState.begin(problem)
-            state.reason = StopReason.TOO_FEW_ROWS
-            return run_search(state, observers)
-        warn_of_sparse_pairs(self.sample.table, problem.penalty)
-        state = grow(loss, rule, self._settings, counts=counts, observers=observers)
-        return self._continue(state, rest, observers)
-
-    def resume(
-        self,
-        path: str | PathLike[str],
-        observers: Sequence[Observer],
-        max_time: float | None,
-        max_edges: int | None,
-    ) -> SearchState:
-        """Resume from a checkpoint of any stage."""
-        waiting = self._losses()
-        while True:
-            make, *waiting = waiting
-            try:
-                state = load(path, make()[0], max_time, max_edges)
-                break
-            except FileFormatError:
-                # A later stage has another loss; what is not a checkpoint is reported at the end.
-                if not waiting:
-                    raise
-        return self._continue(run_search(state, observers), waiting, observers)
-
-    def _continue(
-        self, state: SearchState, rest: list[MakeLoss], observers: Sequence[Observer]
-    ) -> SearchState:
-        for make in rest:
+    def search(self, observers: Sequence[Observer]) -> SearchState:
+        """Return the last search: worked out, gone on with, or as the file of the run has it."""
+        state: SearchState | None = None
+        for k, make in enumerate(self._losses()):
+            loss, counts = make()
+            problem = self._problem(loss)
+            name = f"search {k}"
+            known = self.file.find(name)
+            if known is not None and self._goes_on(known):
+                state = SearchState.ended(problem, known)
+                self.file.forget(name)
+            work_out = partial(self._search, problem, state, counts, [*observers, self.file])
+            state = SearchState.ended(problem, self.file.stage(name, work_out))
             if state.reason is None or state.reason.requested:
                 break
-            state = advance(state, make()[0], self.plan)
-            state = run_search(state, observers, checkpoint=over_all_rows(state))
+        assert state is not None
         return state
+
+    def _goes_on(self, known: Tree) -> bool:
+        """Return whether a search that was stopped can go on: nobody stops it now, or has more."""
+        reason = StopReason[known["reason"]]
+        more = known["budgets"] != [getattr(self.plan, name) for name in BUDGETS]
+        return reason.requested or (reason.resumable and more)
+
+    def _search(
+        self,
+        problem: Problem,
+        before: SearchState | None,
+        counts: PairCounts,
+        observers: Sequence[Observer],
+    ) -> Tree:
+        """Return the result of a search, from where an earlier one of fewer rows has ended."""
+        loss = problem.objective
+        if before is not None:
+            state = before.warm(problem)
+            if loss.stand_in is not None:
+                steps.fit_fully(state)  # at parameters of fewer rows nearly every pair violates
+            run_search(state, observers, counts=counts)
+        elif too_few_rows(loss, problem.penalty, self.plan):
+            state = SearchState.begin(problem)
+            state.reason = StopReason.TOO_FEW_ROWS
+            run_search(state, observers)
+        else:
+            warn_of_sparse_pairs(self.sample.table, problem.penalty)
+            state = SearchState.begin(problem)
+            run_search(state, observers, counts=counts)
+        return state.result() | {"budgets": [getattr(self.plan, name) for name in BUDGETS]}
+
+    def _problem(self, loss: Objective) -> Problem:
+        settings = self._settings
+        if loss.stand_in is not None:
+            settings = _settings_of_all(settings, self.plan, loss)
+        return Problem.of(loss, penalty_of(self.plan, loss), settings)
 
     def _losses(self) -> list[MakeLoss]:
         if self._whole:
@@ -156,10 +184,10 @@ class Stages:
         if self.plan.objective == "likelihood":
             return [self._over_all]
         stages: list[MakeLoss] = [self._over_all, self._over_sample]
-        share = 1.0 / _STEP
-        while share * self.sample.n_rows >= _MIN_ROWS:
+        share = 1.0 / _GROWING.step
+        while share * self.sample.n_rows >= _GROWING.min_rows:
             stages.append(partial(self._over_share, share))
-            share /= _STEP
+            share /= _GROWING.step
         return stages[::-1]
 
     def _over_all(self) -> tuple[Objective, PairCounts]:
@@ -181,34 +209,26 @@ class Stages:
         return losses(rows, self.plan, features=whole.features)[0], counts
 
 
-def advance(state: SearchState, loss: Objective, plan: Plan) -> SearchState:
-    """Return a search over more rows, ready to run, from where one over fewer has ended."""
-    rule = penalty_of(plan, loss)
-    settings = state.settings
-    if loss.stand_in is not None:
-        settings = _settings_of_all(settings, plan, loss)
-    problem = state.problem.changed(objective=loss, penalty=rule, settings=settings)
-    after = state.warm(problem)
-    if loss.stand_in is not None:
-        steps.fit_fully(after)  # at parameters of fewer rows nearly every pair violates
-    # What a checkpoint is recognised by: the model without edges, over the rows at hand.
-    empty = SearchState.begin(Problem.of(loss, rule, settings)).solution.info.objective
-    after.events[0] = replace(after.events[0], objective=empty)
-    return after
-
-
 def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Settings:
     """Return the settings of a search over all rows.
 
-    A fit is several passes over them: it must not be made for a handful of edges, nor be lost with
-    a search that is killed. And what it leaves unfitted must stay below the noise of the gradients,
-    or else it is taken for edges.
+    A fit is several passes over them: it must not be made for a handful of edges. And what it
+    leaves unfitted must stay below the noise of the gradients, or else it is taken for edges.
     """
-    tests = plan.test_limit or _TESTS_PER_VARIABLE * len(loss.schema)
-    tol = min(settings.tol, _OF_NOISE / np.sqrt(loss.n_rows))
-    return replace(settings, max_tests=tests, tol=float(tol), checkpoint_every=1)
+    tests = plan.max_tests or _GROWING.tests_per_variable * len(loss.schema)
+    tol = min(settings.tol, _GROWING.of_noise / np.sqrt(loss.n_rows))
+    return replace(settings, max_tests=tests, tol=float(tol))
 
 
-def over_all_rows(state: SearchState) -> bool:
-    """Return whether a search is over all rows in blocks: each step is worth a checkpoint."""
-    return state.objective.stand_in is not None
+def recall(found: Tree, objective: Objective, plan: Plan) -> SearchState:
+    """Return the search that left a result, over the rows that it was made of and no others."""
+    settings = search_settings(plan, len(objective.schema))
+    problem = Problem.of(objective, penalty_of(plan, objective), settings)
+    state = SearchState.ended(problem, found)
+    here, there = state.solution.info.objective, Event(*found["events"][-1]).objective
+    if abs(here - there) > _GROWING.rounding * max(1.0, abs(there)):
+        raise DataError(
+            "these rows and weights do not give the model of the fit: pass the table, and the "
+            "sample_weight, that were fitted"
+        )
+    return state

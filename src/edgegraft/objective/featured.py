@@ -57,10 +57,6 @@ class Featured(Objective):
         given = self.inner.fallback
         return None if given is None else Featured(given, self.features)
 
-    def memoryless(self, state: FeaturedState) -> bool:
-        """As the loss of tables; products are of the same parameters."""
-        return self.inner.memoryless(state.inner)
-
     def engine_name(self, state: FeaturedState) -> str:
         """Return the name of the engine that answered."""
         return self.inner.engine_name(state.inner)

@@ -193,10 +193,6 @@ class Likelihood(Objective):
         """Return the data's pair frequencies on a graph."""
         return self._pairs(layout.edges)
 
-    def memoryless(self, state: LikelihoodState) -> bool:
-        """Return whether inference is exact; messages start where they were."""
-        return answering(self.engine, state.engine).exact
-
     def engine_name(self, state: LikelihoodState) -> str:
         """Return the name of the engine that answered."""
         return answering(self.engine, state.engine).name

@@ -11,7 +11,6 @@ takes back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,16 +100,6 @@ class Objective(ABC):
         this is the gradient at a table of zeros.
         """
 
-    def pairs_above(
-        self, theta: Floats, state: State, factors: Floats, level: Callable[[], float]
-    ) -> Iterator[Edges] | None:
-        """Return, in parts, all pairs whose gradient's norm may exceed a level, and some others.
-
-        Norms are over the product of the `factors` of a pair's ends. The level is asked for again
-        with every part. None, the default, if that would take as long as to score every pair.
-        """
-        return None
-
     @abstractmethod
     def curvature(self, layout: Layout) -> Floats:
         """Return a diagonal upper bound of the Hessian, or an estimate of it, one per parameter.
@@ -154,13 +143,6 @@ class Objective(ABC):
     def fallback(self) -> Objective | None:
         """The same loss with an engine that is surer to converge; the same object every time."""
         return None
-
-    def memoryless(self, state: State) -> bool:
-        """Return whether evaluations depend on the parameters alone, not on those before.
-
-        A fit can then be interrupted after any iteration and resumed to the same bits.
-        """
-        return False
 
     @property
     def round_trips(self) -> int:

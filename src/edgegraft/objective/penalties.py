@@ -74,10 +74,6 @@ class NoisePenalty(Penalty):
         """Return what chance does to the score of each pair."""
         return self._bound_noise.of(edges)
 
-    def least_factors(self, states: Integers) -> Floats:
-        """Return a factor per variable; no weight is below the product of those of its ends."""
-        return self._bound_noise.least_factors()
-
     @property
     def _bound_noise(self) -> NoiseWeights:
         if self.noise is None:
@@ -171,15 +167,6 @@ class NoiseWeights:
         if split.any():
             weights[split] = self._part(edges[split], np.ones(int(split.sum())), self.z)
         return np.asarray(weights)
-
-    def least_factors(self) -> Floats:
-        """Return a factor per variable; no ``d_e`` is below the product of those of its ends.
-
-        Of variables without scores. The quantile of a rate this small falls with the degrees of
-        freedom.
-        """
-        least = float(_quantile(self.dof.max(initial=1.0) ** 2, self.z))
-        return np.asarray(self.spread * np.sqrt(np.sqrt(least)))
 
     def of_rest(self, edges: Edges) -> Floats:
         """Return the weight of the second group of pairs that have two."""

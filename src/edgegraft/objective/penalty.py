@@ -114,10 +114,6 @@ class Penalty:
         """Return ``d_e`` of pairs whose tables have these numbers of cells."""
         return self._size_weights(cells)
 
-    def least_factors(self, states: Integers) -> Floats:
-        """Return a factor per variable; no weight is below the product of those of its ends."""
-        return self._size_weights(states)
-
     def _size_weights(self, cells: Integers) -> Floats:
         return np.sqrt(cells)
 

@@ -21,7 +21,7 @@ a pass may take minutes, so nothing is computed twice (:mod:`edgegraft.objective
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -34,16 +34,13 @@ from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.pairs import PairTables, all_pairs, table_offsets
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import check_size
-from edgegraft.device.pair_sums import DENSE_STATES
-from edgegraft.device.violations import pairs_that_may_exceed, suits_violations
 from edgegraft.errors import ModelError
 from edgegraft.objective.block_sums import columns_of, evaluate_block, margins_of
 from edgegraft.objective.bundles import BundleSources, count_neighbours, route
 from edgegraft.objective.objective import Evaluation, Objective
 from edgegraft.objective.scoring import AllGradients, Known, PairsAt, Residuals, reuse, score_block
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import Rows, TableRows, add_in_order, as_rows
-from edgegraft.table.store import PlaneStore
+from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_rows
 
 Precision = Literal["single", "double"]
 
@@ -51,7 +48,9 @@ Precision = Literal["single", "double"]
 #: quarter of the pairs has been asked for at the same parameters.
 ALL_PAIRS_BYTES = 1 << 27
 _MANY = 0.25
-_MOSTLY = 0.9  # share of targets that are worked on from counts, if there is a device for the rest
+#: States of all variables up to which a device evaluates fits: products of all pairs take a
+#: millisecond there; of more, counts of few neighbours take less.
+_DEVICE_STATES = 1024
 
 
 class PseudoState(NamedTuple):
@@ -73,7 +72,7 @@ class Pseudolikelihood(Objective):
 
     Parameters
     ----------
-    rows : PackedTable, PlaneStore or Rows
+    rows : PackedTable, RowStore or Rows
         A table in memory; or rows on disk or on a cluster, with weights and threads of their own.
     weights : array of float, shape (n_rows,), optional
         Non-negative row weights; integers count as repeated rows.
@@ -108,7 +107,7 @@ class Pseudolikelihood(Objective):
 
     def __init__(
         self,
-        rows: PackedTable | PlaneStore | Rows,
+        rows: PackedTable | RowStore | Rows,
         *,
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
@@ -133,10 +132,6 @@ class Pseudolikelihood(Objective):
         self._last: Known | None = None  # of the last pass over blocks
         self._counted: tuple[BundleSources, ...] = ()  # of the last graph
 
-    def memoryless(self, state: PseudoState) -> bool:
-        """Return True: nothing but what is known at the same parameters is kept."""
-        return True
-
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
 
@@ -147,8 +142,8 @@ class Pseudolikelihood(Objective):
         if not np.array_equal(layout.states, self.schema.n_states):
             raise ModelError("the layout's numbers of states are not those of the table")
         block = self._in_memory
-        few = int(layout.states.sum()) <= DENSE_STATES  # a device has little work with them
-        if block is None or (block.device is not None and few):
+        few = int(layout.states.sum()) <= _DEVICE_STATES
+        if block is None or (few and block.product_device is not None):
             return PseudoState(layout)
         columns = columns_of(block, self.dtype)
         if lanes is not None:
@@ -157,8 +152,6 @@ class Pseudolikelihood(Objective):
         but = np.zeros(layout.n_variables, bool)
         for sources in self._counted:
             but[sources.bundles.member[:, 0]] = True
-        if block.device is not None and not but.mean() > _MOSTLY:
-            return PseudoState(layout)
         return PseudoState(layout, self._counted + route(layout, columns, but=but))
 
     def grow(self, state: PseudoState, layout: Layout) -> PseudoState:
@@ -226,15 +219,6 @@ class Pseudolikelihood(Objective):
         shapes = features.widths[edges]
         return PairTables(edges, shapes, values, table_offsets(shapes))
 
-    def pairs_above(
-        self, theta: Floats, state: PseudoState, factors: Floats, level: Callable[[], float]
-    ) -> Iterator[Edges] | None:
-        """Return the pairs that may exceed a level, if a device compares all of them."""
-        block = self._in_memory
-        if block is None or not suits_violations(block):
-            return None
-        return pairs_that_may_exceed(block, theta, state.layout, factors, level, self.dtype)
-
     def curvature(self, layout: Layout) -> Floats:
         """Return the diagonal of the Hessian at the independent model.
 
@@ -274,7 +258,7 @@ class Pseudolikelihood(Objective):
             and np.array_equal(last.layout.edges, layout.edges)
             and np.array_equal(last.theta, theta)
         ):
-            # A run that starts again from a checkpoint forgets its state, and asks once more.
+            # The end of a stage forgets the state, and asks once more.
             return Known(layout, theta, last.losses, last.gradient, self._pairs_at(theta))
         if self._in_memory is None and not layout.n_edges:
             losses, gradient = self._without_edges(theta, layout)
@@ -315,7 +299,7 @@ class Pseudolikelihood(Objective):
 
     def _pairs_at(self, theta: Floats) -> PairsAt:
         block = self._in_memory
-        if block is None or block.device is not None:
+        if block is None or block.product_device is not None:
             return PairsAt(theta)
         return PairsAt(theta, Residuals(theta, columns_of(block, self.dtype), self.max_bytes))
 

@@ -114,11 +114,9 @@ class Descent:
         diagonal += 2.0 * self._inner_ridge
         return np.asarray(np.maximum(diagonal, 1e-9 * diagonal.max(initial=1.0)))
 
-    def start(self, theta: Floats, state: State, inner: Floats | None = None) -> Point:
-        """Evaluate everything at parameters, which are kept bit for bit; `inner` if it is known."""
-        return self._evaluate(
-            theta, self.coordinates.inward(theta) if inner is None else inner, state
-        )
+    def start(self, theta: Floats, state: State) -> Point:
+        """Evaluate everything at parameters, which are kept bit for bit."""
+        return self._evaluate(theta, self.coordinates.inward(theta), state)
 
     def at(self, inner: Floats, state: State) -> Point:
         """Evaluate everything at a point in the solver's coordinates."""

@@ -10,11 +10,9 @@ than more memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
@@ -114,28 +112,11 @@ class Metric:
     def copy(self) -> Metric:
         """Return a metric that knows the same and learns on its own."""
         other = Metric(self.diagonal, self.memory, self.base)
-        other.learn_again(self.state())
-        return other
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return what was learned as arrays, for :meth:`learn_again`."""
         k = self.n_pairs
-        return {
-            "pairs": self._pairs[:, :k].copy(),
-            "curvature": self._curvature[:k].copy(),
-            "order": np.array(self._order, np.int64),
-            "stale": np.array(sorted(self._stale), np.int64),
-            "products": self._products.copy(),
-            "sigma": np.array([self.sigma]),
-        }
-
-    def learn_again(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Know what another metric of the same diagonal had learned, to the last bit."""
-        k = len(state["curvature"])
-        self._pairs[:, :k], self._curvature[:k] = state["pairs"], state["curvature"]
-        self._order, self._stale = state["order"].tolist(), set(state["stale"].tolist())
-        self._products[:] = state["products"]
-        self.sigma = float(state["sigma"][0])
+        other._pairs[:, :k], other._curvature[:k] = self._pairs[:, :k], self._curvature[:k]
+        other._order, other._stale = self._order.copy(), self._stale.copy()
+        other._products, other.sigma = self._products.copy(), self.sigma
+        return other
 
     def model(self, chosen: Integers | None = None) -> Model:
         """Return ``B``, or its block of the parameters `chosen`."""

@@ -16,7 +16,6 @@ above resume.
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,6 @@ from edgegraft.objective.objective import Objective, State, Tilted
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.descent import Descent, Point, Refusal, solve_step
 from edgegraft.optimize.metric import DenseMetric, Metric, suits_dense
-from edgegraft.optimize.progress import FitProgress, FitWatch, key_of
 
 MEMORY = 20
 #: Failed steps of inference before a more reliable engine takes over.
@@ -90,7 +88,6 @@ def minimize(
     *,
     counts: PairCounts | None = None,
     quiet: bool = False,
-    watch: FitWatch | None = None,
 ) -> Solution:
     """Minimise loss plus penalty over the parameters of a graph.
 
@@ -110,8 +107,6 @@ def minimize(
         a first metric that saves most of the evaluations.
     quiet : bool, default False
         Do not warn about an early end, for callers that end early on purpose.
-    watch : FitWatch, optional
-        Receives the progress of a fit, and may know how far the same fit has come before.
 
     Returns
     -------
@@ -143,17 +138,8 @@ def minimize(
         base = DenseMetric(layout, counts, penalty.ridge, metric.diagonal)
         metric = Metric(metric.diagonal, MEMORY, base)
     stand_in, message = descent.objective.stand_in, ""
-    key = key_of(theta, layout, penalty.penalty, penalty.ridge, *stopping) if watch else ""
-    before = watch.recall(key) if watch else None
-    if before is None:
-        point = descent.start(theta, state)
-        path = [point.total]
-    else:
-        known = before.arrays
-        point, path = descent.start(known["theta"], state, known["inner"]), known["path"].tolist()
-        metric.learn_again(known)
-        stand_in = stand_in if known["guided"] else None
-    n_iter = len(path) - 1
+    point = descent.start(theta, state)
+    path, n_iter = [point.total], 0
     while not (point.trusted and point.residual <= stopping.tol):
         if n_iter >= stopping.max_iter:
             message = f"max_iter={stopping.max_iter} iterations were not enough"
@@ -175,17 +161,7 @@ def minimize(
         point = after
         path.append(point.total)
         n_iter += 1
-        if watch is not None and descent.objective.memoryless(point.state):
-            watch.note(partial(_progress, key, point, path, stand_in, metric))
     return _solution(descent, point, metric, path, n_iter, stopping, message, quiet)
-
-
-def _progress(
-    key: str, point: Point, path: list[float], stand_in: Objective | None, metric: Metric
-) -> FitProgress:
-    arrays = {"theta": point.theta, "inner": point.inner, "path": np.array(path)}
-    guided = np.array(stand_in is not None)
-    return FitProgress(key, arrays | {"guided": guided} | metric.state())
 
 
 def _check_parts(objective: Any, penalty: Any) -> None:

@@ -1,4 +1,4 @@
-"""Structure of graphs: hubs, pairs that close a triangle, spanning forests, communities.
+"""Structure of graphs: hubs, pairs that close a triangle, spanning forests.
 
 The spanning forest of the strongest dependences (Chow and Liu 1968) is the network if columns form
 a tree. If one column is joined to many others, the leaves depend on each other too, and only the
@@ -15,8 +15,7 @@ from scipy.special import chdtri
 
 from edgegraft.core.adjacency import link_matrix
 from edgegraft.core.pairs import all_pairs, as_edges, pair_ids
-from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.errors import import_extra
+from edgegraft.core.types import Edges, Integers
 from edgegraft.rank.correlations import Correlations
 
 
@@ -116,23 +115,3 @@ def spanning_tree(correlations: Correlations) -> Edges:
     tree = minimum_spanning_tree(graph).tocoo()
     found = np.sort(np.column_stack((tree.row, tree.col)).astype(np.int64), axis=1)
     return found[np.lexsort((found[:, 1], found[:, 0]))]
-
-
-def communities(
-    n: int, edges: Edges, weights: Floats, seed: int, *, resolution: float = 1.0, extra: str
-) -> Integers:
-    """Return the community of each of `n` variables by the Louvain method, the largest first.
-
-    One variable alone is not a community: it has -1. `extra` brings networkx to the caller.
-    """
-    networkx = import_extra("networkx", extra, "finding communities")
-    graph = networkx.Graph()
-    graph.add_nodes_from(range(n))
-    weighted = zip(edges.tolist(), weights.tolist(), strict=True)
-    graph.add_weighted_edges_from((i, j, w) for (i, j), w in weighted if w > 0)
-    found = networkx.community.louvain_communities(graph, resolution=resolution, seed=seed)
-    found = sorted(found, key=lambda members: (-len(members), min(members)))
-    group = np.full(n, -1, np.int64)
-    for k, members in enumerate(members for members in found if len(members) > 1):
-        group[list(members)] = k
-    return group

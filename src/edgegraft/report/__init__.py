@@ -20,10 +20,9 @@ if TYPE_CHECKING:
         plot_predictability,
         plot_stability,
     )
-    from edgegraft.report.category_plots import plot_edge, plot_marginals
+    from edgegraft.report.model_plots import plot_edge, plot_marginals, plot_trace
     from edgegraft.report.network_plot import plot_network
     from edgegraft.report.page import write_report
-    from edgegraft.report.trajectory_plots import plot_trace
 
 __all__ = [
     "data_quality",
@@ -44,10 +43,10 @@ __all__ = [
 
 _HOME = dict.fromkeys(__all__, "report.answer_plots") | {
     "data_quality": "counts.information",
-    "plot_edge": "report.category_plots",
-    "plot_marginals": "report.category_plots",
+    "plot_edge": "report.model_plots",
+    "plot_marginals": "report.model_plots",
     "plot_network": "report.network_plot",
-    "plot_trace": "report.trajectory_plots",
+    "plot_trace": "report.model_plots",
     "write_report": "report.page",
 }
 

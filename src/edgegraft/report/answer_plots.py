@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.report.network import Network, build_network
@@ -21,77 +23,84 @@ from edgegraft.report.style import (
     require_matplotlib,
     shown,
 )
+from edgegraft.study import Comparison, NetworkReading, PowerPlan
 from edgegraft.study.columns import NORMAL
-from edgegraft.study.comparison import Comparison
-from edgegraft.study.planning import PowerPlan
-from edgegraft.study.reading import NetworkReading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.path import Path as MarkerPath
 
 
-def plot_power(found: PowerPlan, ax: Axes | None = None) -> Axes:
+def plot_power(plan: PowerPlan, ax: Axes | None = None) -> Axes:
     """Draw the expected share of edges found against the number of rows, on `ax` or anew."""
     ax = axes_or_new(ax, 6.0, 4.0)
-    rows, curve = found.curve["rows"], found.curve
-    ax.semilogx(rows, curve["power"], color=POSITIVE, label="by theory")
+    rows, curve = plan.curve["rows"], plan.curve
+    ax.semilogx(rows, curve["power"], color=POSITIVE, label="theory")
     if "power_low" in curve:
         band = curve["power_low"], curve["power_high"]
-        label = "its interval of 95 %"
+        label = "interval of 95 %"
         ax.fill_between(rows, *band, color=POSITIVE, alpha=0.15, linewidth=0, label=label)
     if "simulated" in curve:
-        ax.plot(rows, curve["simulated"], "o", color=NEGATIVE, label="simulated")
-    ax.axhline(found.power, color=NEUTRAL, linewidth=0.8)
-    if np.isfinite(found.rows):
-        ax.axvline(found.rows, color=NEUTRAL, linewidth=0.8)
-        ax.annotate(f"{found.rows:,.0f} rows", (found.rows, 0.02), rotation=90, va="bottom")
+        ax.plot(rows, curve["simulated"], "o", color=NEGATIVE, label="simulation")
+    ax.axhline(plan.power, color=NEUTRAL, linewidth=0.8)
+    if np.isfinite(plan.rows):
+        ax.axvline(plan.rows, color=NEUTRAL, linewidth=0.8)
+        ax.annotate(f"{plan.rows:,.0f} rows", (plan.rows, 0.02), rotation=90, va="bottom")
     ax.set(xlabel="rows", ylabel="share of edges found", ylim=(0.0, 1.02))
     ax.legend(frameon=False, loc="upper left", fontsize=8)
     return ax
 
 
-def plot_centrality(found: NetworkReading, ax: Axes | None = None) -> Axes:
+def plot_centrality(reading: NetworkReading, ax: Axes | None = None) -> Axes:
     """Draw strength and influence of variables with intervals of 95 %, strongest on top."""
-    columns = found.variables
+    columns = reading.variables
     order = np.argsort(columns["strength"], kind="stable")
     ax = axes_or_new(ax, 6.5, 1.5 + 0.25 * len(order))
-    for name, colour, shift in (("strength", POSITIVE, 0.12), ("influence", NEGATIVE, -0.12)):
-        at = np.arange(len(order)) + shift
-        low, high = (columns[f"{name}_{end}"][order] for end in ("low", "high"))
-        ax.hlines(at, low, high, color=colour, linewidth=1.2)
-        label = "expected influence" if name == "influence" else name
-        ax.plot(columns[name][order], at, "o", color=colour, markersize=4, label=label)
+    _intervals(ax, columns, ("strength", "strength_low", "strength_high"), order, 0.12)
+    influence = "influence", "influence_low", "influence_high"
+    _intervals(ax, columns, influence, order, -0.12, NEGATIVE, label="expected influence")
     name_rows(ax, [shown(name) for name in columns["name"][order]])
-    ax.set_ylim(-0.6, len(order) - 0.4)
-    ax.axvline(0.0, color=NEUTRAL, linewidth=0.8)
     ax.set(xlabel="sum of effects, with intervals of 95 %")
     ax.legend(frameon=False, loc="lower right")
     return ax
 
 
-def plot_edge_intervals(found: NetworkReading, ax: Axes | None = None, *, top: int = 60) -> Axes:
+def plot_edge_intervals(reading: NetworkReading, ax: Axes | None = None, *, top: int = 60) -> Axes:
     """Draw the effects of edges with their intervals of 95 %, the strongest `top` of them."""
-    columns = found.edges
+    columns = reading.edges
     strongest = np.argsort(-np.abs(columns["effect"]), kind="stable")[:top]
     order = strongest[np.argsort(columns["effect"][strongest], kind="stable")]
     ax = axes_or_new(ax, 6.5, 1.5 + 0.2 * len(order))
-    at = np.arange(len(order))
-    ax.hlines(at, columns["low"][order], columns["high"][order], color=NEUTRAL, linewidth=1.2)
-    ax.plot(columns["effect"][order], at, "o", color=POSITIVE, markersize=4)
-    name_rows(ax, _edge_names(found, order))
-    ax.set_ylim(-0.6, len(order) - 0.4)
-    ax.axvline(0.0, color=INK, linewidth=0.8)
+    _intervals(ax, columns, ("effect", "low", "high"), order)
+    name_rows(ax, _edge_names(reading, order))
     ax.set(xlabel="effect, with intervals of 95 %")
     return ax
 
 
-def plot_stability(found: NetworkReading, ax: Axes | None = None) -> Axes:
+def _intervals(
+    ax: Axes,
+    columns: dict[str, NDArray[Any]],
+    names: tuple[str, str, str],
+    order: Integers,
+    shift: float = 0.0,
+    colour: str = POSITIVE,
+    label: str = "",
+) -> None:
+    """Draw values with their intervals, one row each."""
+    at = np.arange(len(order)) + shift
+    value, low, high = (columns[name][order] for name in names)
+    ax.hlines(at, low, high, color=colour, linewidth=1.2)
+    ax.plot(value, at, "o", color=colour, markersize=4, label=label or names[0])
+    ax.set_ylim(-0.6, len(order) - 0.4)
+    ax.axvline(0.0, color=NEUTRAL, linewidth=0.8)
+
+
+def plot_stability(reading: NetworkReading, ax: Axes | None = None) -> Axes:
     """Draw how centralities of fewer rows correlate with those of all rows."""
     ax = axes_or_new(ax, 6.0, 4.0)
-    columns = found.dropped
+    columns = reading.dropped
     for name, colour, line in (("strength", POSITIVE, "-"), ("influence", NEGATIVE, "--")):
-        label = f"{name}, coefficient {found.coefficient[name]:.2f}"
+        label = f"{name}, coefficient {reading.coefficient[name]:.2f}"
         ax.plot(columns["share"], columns[f"{name}_correlation"], line, color=colour, label=label)
         band = columns[f"{name}_low"], columns[f"{name}_correlation"]
         ax.fill_between(columns["share"], *band, color=colour, alpha=0.15)
@@ -101,27 +110,41 @@ def plot_stability(found: NetworkReading, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_adjacency(found: NetworkReading, ax: Axes | None = None) -> Axes:
+def plot_adjacency(reading: NetworkReading, ax: Axes | None = None) -> Axes:
     """Draw the effects of all pairs as a heat map, variables of a community side by side."""
-    n, community = found.model.n_variables, found.variables["community"]
-    order = np.lexsort((-found.variables["strength"], np.where(community < 0, n, community)))
-    matrix = found.model.adjacency(found.edges["effect"])
-    side = 2.0 + 0.22 * n
+    n, community = reading.model.n_variables, reading.variables["community"]
+    order = np.lexsort((-reading.variables["strength"], np.where(community < 0, n, community)))
+    matrix = reading.model.adjacency(reading.edges["effect"])[np.ix_(order, order)]
+    limit = float(np.abs(matrix).max(initial=1e-9))
+    names = [shown(reading.model.names[i], 16) for i in order]
+    return _square(ax, matrix, names, limit, 0.22, "effect")
+
+
+def _square(
+    ax: Axes | None,
+    matrix: Floats,
+    names: list[str],
+    limit: float,
+    inches: float,
+    label: str = "",
+) -> Axes:
+    """Draw a matrix whose rows and columns have the same names."""
+    side = 2.0 + inches * len(names)
     ax = axes_or_new(ax, side + 1.0, side)
-    heat_map(ax, matrix[np.ix_(order, order)], float(np.abs(matrix).max(initial=1e-9)), "effect")
-    name_rows(ax, [shown(found.model.names[i], 16) for i in order], across=True)
+    heat_map(ax, matrix, limit, label)
+    name_rows(ax, names, across=True)
     return ax
 
 
-def plot_predictability(found: NetworkReading, ax: Axes | None = None, *, seed: int = 0) -> Axes:
+def plot_predictability(reading: NetworkReading, ax: Axes | None = None, *, seed: int = 0) -> Axes:
     """Draw the network, the share of entropy that is explained as a ring around each dot."""
     require_matplotlib()
-    effect, model = found.edges["effect"], found.model
+    effect, model = reading.edges["effect"], reading.model
     signs = dict(model.edge_columns).get("sign", np.sign(effect))
     network = build_network(model, strengths=np.abs(effect), signs=signs, seed=seed)
     ax = axes_or_new(ax, *figure_size(network))
     radii, _ = draw_network(ax, network)
-    share = np.nan_to_num(np.clip(found.variables["explained"][network.variables], 0.0, 1.0))
+    share = np.nan_to_num(np.clip(reading.variables["explained"][network.variables], 0.0, 1.0))
     for (x, y), radius, part in zip(network.spots, radii, share, strict=True):
         size = float(2.9 * radius) ** 2
         ax.scatter(x, y, s=size, color="white", linewidths=0, zorder=1.4)  # lines end at the ring
@@ -132,26 +155,26 @@ def plot_predictability(found: NetworkReading, ax: Axes | None = None, *, seed: 
     return ax
 
 
-def plot_edge_differences(found: NetworkReading, ax: Axes | None = None, *, top: int = 40) -> Axes:
+def plot_edge_differences(
+    reading: NetworkReading, ax: Axes | None = None, *, top: int = 40
+) -> Axes:
     """Draw which effects of edges differ; those of the strongest `top` are on the diagonal.
 
     Blue: the effect of the row is larger than that of the column, by size; vermillion: smaller;
     white: zero is in the interval of 95 % of their difference.
     """
-    columns, (apart, error) = found.edges, found.influence.differences()
+    columns, (apart, error) = reading.edges, reading.influence.differences()
     order = np.argsort(-np.abs(columns["effect"]), kind="stable")[:top]
-    side = 2.0 + 0.25 * len(order)
-    ax = axes_or_new(ax, side + 1.0, side)
     differs = np.sign(apart) * (np.abs(apart) > NORMAL * error)
-    heat_map(ax, differs[np.ix_(order, order)], 1.0)
+    names = _edge_names(reading, order)
+    ax = _square(ax, differs[np.ix_(order, order)], names, 1.0, 0.25)
     for at, k in enumerate(order):
         ax.text(at, at, f"{columns['effect'][k]:.2f}", ha="center", va="center", fontsize=6)
-    name_rows(ax, _edge_names(found, order), across=True)
     return ax
 
 
-def _edge_names(found: NetworkReading, order: Integers) -> list[str]:
-    ends = zip(found.edges["first"][order], found.edges["second"][order], strict=True)
+def _edge_names(reading: NetworkReading, order: Integers) -> list[str]:
+    ends = zip(reading.edges["first"][order], reading.edges["second"][order], strict=True)
     return [f"{shown(a, 20)} -- {shown(b, 20)}" for a, b in ends]
 
 
@@ -175,7 +198,7 @@ def _ring(share: float) -> MarkerPath:
     return Path(np.vstack((outer, 0.8 * outer[::-1])))
 
 
-def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
+def plot_comparison(comparison: Comparison, *, seed: int = 0) -> list[Axes]:
     """Draw the network of each group, and the edges that differ, on one layout; return all axes.
 
     A group's picture has the edges of its own network and those that do not differ, their widths
@@ -187,27 +210,27 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
     require_matplotlib()
     import matplotlib.pyplot as plt
 
-    columns = found.edges
-    effects = {name: np.nan_to_num(columns[f"effect_{name}"]) for name in found.groups}
+    columns = comparison.edges
+    effects = {name: np.nan_to_num(columns[f"effect_{name}"]) for name in comparison.groups}
     largest = np.max([np.abs(effect) for effect in effects.values()], axis=0, initial=0.0)
-    order = found.places()
-    whole = build_network(found.first_model(), strengths=largest[order], seed=seed)
-    drawn = np.any([found.shown_in(name) for name in found.groups], axis=0)
+    order = comparison.places()
+    whole = build_network(comparison.first_model(), strengths=largest[order], seed=seed)
+    drawn = np.any([comparison.shown_in(name) for name in comparison.groups], axis=0)
     whole = whole._replace(largest=float(largest[drawn].max(initial=0.0)) or None)
     width, height = figure_size(whole)
-    n = len(found.groups) + 1
-    across = _across(n, width, height)
-    down = -(-n // across)
+    n = len(comparison.groups) + 1
+    down = math.ceil(n / math.ceil(math.sqrt(2.0 * n * height / width)))  # twice as wide as high
+    across = math.ceil(n / down)
     size = (0.8 * across * width, 0.8 * down * height)
     _, grid = plt.subplots(down, across, figsize=size, layout="constrained", squeeze=False)
     axes = grid.ravel()[:n]
     for empty in grid.ravel()[n:]:
         empty.set_axis_off()
     apart = np.nan_to_num(columns["difference"])
-    parts = [(name, effects[name], found.shown_in(name)) for name in found.groups]
-    noun = "edge differs" if found.n_different == 1 else "edges differ"
-    parts.append((f"{found.n_different} {noun}", apart, columns["differs"]))
-    signed = len(found.groups) == 2
+    parts = [(name, effects[name], comparison.shown_in(name)) for name in comparison.groups]
+    noun = "edge differs" if comparison.n_different == 1 else "edges differ"
+    parts.append((f"{comparison.n_different} {noun}", apart, columns["differs"]))
+    signed = len(comparison.groups) == 2
     for k, (ax, (title, values, kept)) in enumerate(zip(axes, parts, strict=True)):
         coloured = columns["signed"] & (k < n - 1 or signed)
         part = _part(whole, values[order], kept[order], np.asarray(coloured)[order])
@@ -215,25 +238,6 @@ def plot_comparison(found: Comparison, *, seed: int = 0) -> list[Axes]:
         ax.set_title(shown(title), parse_math=False)
         draw_names(ax, part, radii)
     return list(axes)
-
-
-def _across(n: int, width: float, height: float) -> int:
-    """Return how many of `n` pictures stand side by side.
-
-    All together are about twice as wide as high, and few places are empty.
-
-    Examples
-    --------
-    >>> _across(3, 6.0, 6.0), _across(4, 12.0, 2.0), _across(4, 6.0, 6.0)
-    (3, 1, 2)
-    """
-
-    def apart(across: int) -> float:
-        down = -(-n // across)
-        wide = abs(float(np.log(across * width / (down * height) / 2.0)))
-        return wide + float(np.log(across * down / n)) * 2.0
-
-    return min(range(1, n + 1), key=apart)
 
 
 def _part(whole: Network, values: Floats, kept: Mask, signed: Mask) -> Network:

@@ -24,18 +24,16 @@ from edgegraft.inference import ExactBudget, InferenceEngine, make_engine
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import parse_evidence, with_evidence
 from edgegraft.report.network import build_network, drawing
-from edgegraft.report.page_html import for_json
-from edgegraft.report.page_model import largest_rows
+from edgegraft.report.style import LIMITS, for_json, strongest_part
 from edgegraft.table.numbers import numbers_of
 
 Json = dict[str, Any]
 
 #: Budget of exact inference: answers are expected immediately.
 INTERACTIVE = ExactBudget(seconds=0.1)
-MAX_DRAWN = 4000  # edges that a browser moves smoothly
-MAX_CATEGORIES = 24  # rows and columns of an interaction table
+MAX_CATEGORIES = 24  # rows and columns of an interaction table: the width of a screen
 _SHARES = (0.05, 0.5, 0.95)
-_CACHED = 64  # answers kept, so that undo is immediate
+_CACHED = 64  # answers that undo and redo find again: a budget of 64 times the probabilities
 
 
 class Answer(NamedTuple):
@@ -81,7 +79,7 @@ class Explorer:
         self._lock = Lock()
         self._cached = lru_cache(_CACHED)(self._infer)
         self.prior = self.ask({})
-        self._network = drawing(build_network(model, top=MAX_DRAWN))
+        self._network = drawing(build_network(model, top=LIMITS.drawn))
         self._shown = model.zero_sum()
         self._strengths = model.edge_strengths()
         self._numbers = [numbers_of(variable) for variable in model.schema]
@@ -97,12 +95,12 @@ class Explorer:
         labels = self.labels(given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the answer reports it
-            found = self.model.marginals(labels, engine=self.engine)
+            answer = self.model.marginals(labels, engine=self.engine)
         seconds = time.perf_counter() - start
-        values = with_evidence(found, self.model.schema, labels).probabilities
-        reliability = "converged" if found.info.converged else "not converged"
-        reliability = "exact" if found.engine.exact else reliability
-        return Answer(given, values, found.engine.name, reliability, found.info.message, seconds)
+        values = with_evidence(answer, self.model.schema, labels).probabilities
+        reliability = "converged" if answer.info.converged else "not converged"
+        reliability = "exact" if answer.engine.exact else reliability
+        return Answer(given, values, answer.engine.name, reliability, answer.info.message, seconds)
 
     def change(self, answer: Answer) -> Floats:
         """Return the total variation distance of each variable from its prior, from 0 to 1."""
@@ -178,18 +176,18 @@ class Explorer:
 
     def answer(self, given: Mapping[int, int]) -> Json:
         """Return an answer in the form that the page expects."""
-        found = self.ask(given)
+        answer = self.ask(given)
         return {
             "given": [[i, code] for i, code in given.items()],
             "link": self.link(given),
-            "probabilities": found.probabilities.tolist(),
-            "change": self.change(found).tolist(),
-            "numbers": self.numbers(found),
-            "engine": found.engine,
+            "probabilities": answer.probabilities.tolist(),
+            "change": self.change(answer).tolist(),
+            "numbers": self.numbers(answer),
+            "engine": answer.engine,
             "prior_engine": self.prior.engine,
-            "reliability": found.reliability,
-            "message": found.message,
-            "milliseconds": 1e3 * found.seconds,
+            "reliability": answer.reliability,
+            "message": answer.message,
+            "milliseconds": 1e3 * answer.seconds,
         }
 
     def variable(self, i: int) -> Json:
@@ -209,7 +207,7 @@ class Explorer:
         table = self._shown.layout.edge(self._shown.theta, edge)
         if ends[0] != i:
             table = table.T
-        rows, columns = (largest_rows(side, MAX_CATEGORIES) for side in (table, table.T))
+        rows, columns = strongest_part(table, MAX_CATEGORIES)
         return {
             "variable": int(ends.sum() - i),
             "strength": for_json(self._strengths[edge], 17),
@@ -223,52 +221,19 @@ class Explorer:
             "table": [[for_json(x, 17) for x in row] for row in table[np.ix_(rows, columns)]],
         }
 
-    def export_json(self, given: Mapping[int, int]) -> str:
-        """Return evidence, marginals and prior as JSON text, with categories in their own type."""
-        answer = self.ask(given)
-        result = {
-            "model": self.title,
-            "given": self.labels(given),
-            "engine": answer.engine,
-            "reliability": answer.reliability,
-            "message": answer.message,
-            "prior_engine": self.prior.engine,
-            "prior_reliability": self.prior.reliability,
-            "variables": [
-                {
-                    "name": name,
-                    "observed": observed,
-                    "states": [
-                        {"category": c, "probability": p, "without_evidence": q}
-                        for c, p, q in states
-                    ],
-                }
-                for name, observed, states in self._rows(answer)
-            ],
-        }
-        return json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
-
     def export_csv(self, given: Mapping[int, int]) -> str:
         """Return one line per category: its probability with and without evidence."""
-        out = io.StringIO()
+        out, answer = io.StringIO(), self.ask(given)
         writer = csv.writer(out, lineterminator="\n")
-        answer = self.ask(given)
         columns = ("variable", "category", "observed", "probability", "without_evidence")
         writer.writerow([*columns, "engine", "reliability"])
-        for name, observed, states in self._rows(answer):
-            for state in states:
-                writer.writerow(
-                    [name, state[0], int(observed), *state[1:], answer.engine, answer.reliability]
-                )
-        return out.getvalue()
-
-    def _rows(self, answer: Answer) -> list[tuple[str, bool, list[tuple[Any, float, float]]]]:
-        rows = []
         each = zip(self.model.schema, self._of_each(answer), self._of_each(self.prior), strict=True)
         for i, (variable, now, before) in enumerate(each):
             states = zip(variable.categories, now.tolist(), before.tolist(), strict=True)
-            rows.append((variable.name, i in answer.given, list(states)))
-        return rows
+            for category, p, q in states:
+                row = [variable.name, category, int(i in given), p, q]
+                writer.writerow([*row, answer.engine, answer.reliability])
+        return out.getvalue()
 
 
 def read_json(text: str) -> Any:

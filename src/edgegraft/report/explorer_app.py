@@ -25,7 +25,7 @@ except ImportError as error:
 
 LOOPBACK = "127.0.0.1"
 _ASSETS = Path(__file__).parent / "assets"
-_MAX_BODY = 1 << 20  # bytes of a request
+_MAX_BODY = 1 << 20  # bytes of a request: evidence of ten thousand variables
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -103,13 +103,11 @@ def _routes(explorer: Explorer) -> Blueprint:
             return jsonify(explorer.answer(explorer.codes(asked["given"])))
         return jsonify(explorer.answer(explorer.read_link(str(asked["link"]))))
 
-    @routes.get("/marginals.<any(json, csv):kind>")
-    def export(kind: str) -> Response:
-        given = explorer.read_link(request.args.get("given", ""))
-        text = explorer.export_json(given) if kind == "json" else explorer.export_csv(given)
-        content_type = "application/json" if kind == "json" else "text/csv; charset=utf-8"
-        headers = {"Content-Disposition": f'attachment; filename="marginals.{kind}"'}
-        return Response(text, content_type=content_type, headers=headers)
+    @routes.get("/marginals.csv")
+    def export() -> Response:
+        text = explorer.export_csv(explorer.read_link(request.args.get("given", "")))
+        headers = {"Content-Disposition": 'attachment; filename="marginals.csv"'}
+        return Response(text, content_type="text/csv; charset=utf-8", headers=headers)
 
     return routes
 

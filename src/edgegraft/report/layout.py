@@ -18,6 +18,7 @@ without a free place is omitted.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,24 @@ from scipy.spatial.distance import cdist
 from edgegraft.core.adjacency import link_matrix
 from edgegraft.core.types import Edges, Floats
 
-_ALL_DISTANCES = 400  # nodes; components with more are laid out from pivots
-_PIVOTS = 120
-_STEPS = 120
-_PUSHES = 40
-_BETWEEN = 2.0  # factor on the length of edges between groups
-_GAP = 0.6  # nodes closer than this share of an edge's length are pushed apart
-_ASPECT = 1.5  # width over height of the picture
-_CLEAR = 0.16  # distance of an edge from dots that it does not join
+
+@dataclass(frozen=True)
+class _Layout:
+    """Measures of a layout, in lengths of an edge, and its budgets."""
+
+    all_distances: int = 400  # nodes of a component; of more, distances to pivots: a second
+    pivots: int = 120  # Ortmann and others: 50 to 200 are as good as all
+    steps: int = 120  # of majorisation: positions move by less than a dot at the end
+    pushes: int = 40
+    between: float = 2.0  # factor on the length of edges between groups
+    gap: float = 0.6  # nearer nodes are pushed apart: two dots and half a name
+    aspect: float = 1.5  # width over height of the picture: a screen's
+    clear: float = 0.16  # distance of an edge from dots that it does not join: a dot's radius
+    bent: int = 2_000_000  # edges times nodes; in a larger picture edges are straight: a second
+
+
+_LAYOUT = _Layout()
 _BENDS = np.array([0.0, *(s * b for b in (0.12, 0.24, 0.36, 0.5) for s in (1, -1))])
-_MAX_BENT = 2_000_000  # edges times nodes; in a larger picture edges are straight
 
 
 def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed: int = 0) -> Floats:
@@ -56,7 +65,7 @@ def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed:
     rng = np.random.default_rng(seed)
     lengths = _edge_lengths(n, edges)
     if groups is not None:
-        lengths[groups[edges[:, 0]] != groups[edges[:, 1]]] *= _BETWEEN
+        lengths[groups[edges[:, 0]] != groups[edges[:, 1]]] *= _LAYOUT.between
     graph = _symmetric(n, edges, lengths)
     _, label = connected_components(graph, directed=False)
     members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
@@ -81,7 +90,7 @@ def bend_edges(spots: Floats, edges: Edges) -> Floats:
     """
     ends = spots[edges]
     middle = np.asarray(ends.mean(axis=1))
-    if len(edges) * len(spots) > _MAX_BENT:
+    if len(edges) * len(spots) > _LAYOUT.bent:
         return middle
     across = (ends[:, 1] - ends[:, 0])[:, ::-1] * np.array([-1.0, 1.0])
     for k in range(len(edges)):
@@ -89,7 +98,7 @@ def bend_edges(spots: Floats, edges: Edges) -> Floats:
         curves = curve_points(np.repeat(ends[k][None], len(controls), 0), controls)
         gaps = cdist(curves.reshape(-1, 2), spots).reshape(*curves.shape[:2], -1).min(axis=1)
         gaps[:, edges[k]] = np.inf
-        met = (gaps < _CLEAR).sum(axis=1)
+        met = (gaps < _LAYOUT.clear).sum(axis=1)
         middle[k] = controls[int(np.argmin(met))]
     return middle
 
@@ -119,17 +128,17 @@ def _component(graph: Any, rng: np.random.Generator) -> Floats:
     n = graph.shape[0]
     if n == 1:
         return np.zeros((1, 2))
-    if n <= _ALL_DISTANCES:
+    if n <= _LAYOUT.all_distances:
         pivots, distances = np.arange(n), np.asarray(dijkstra(graph))
     else:
-        pivots, distances = _spread(graph, _PIVOTS)
+        pivots, distances = _spread(graph, _LAYOUT.pivots)
     spots = _scaling(distances)
     typical = float(graph.data.mean())
     spots += rng.normal(scale=1e-3 * typical, size=spots.shape)
-    for _ in range(_STEPS):
+    for _ in range(_LAYOUT.steps):
         spots = _step(spots, pivots, distances, graph if len(pivots) < n else None)
     spots /= typical
-    for _ in range(_PUSHES):
+    for _ in range(_LAYOUT.pushes):
         if not _push_apart(spots):
             break
     return spots
@@ -181,13 +190,13 @@ def _step(spots: Floats, pivots: NDArray[np.int64], distances: Floats, graph: An
 
 def _push_apart(spots: Floats) -> bool:
     """Separate nodes that are too close, in place; return whether there were any."""
-    pairs = cKDTree(spots).query_pairs(_GAP, output_type="ndarray")
+    pairs = cKDTree(spots).query_pairs(_LAYOUT.gap, output_type="ndarray")
     if not len(pairs):
         return False
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]  # a fixed order of sums
     away = spots[pairs[:, 0]] - spots[pairs[:, 1]]
     now = np.maximum(np.sqrt((away**2).sum(axis=1, keepdims=True)), 1e-9)
-    move = 0.25 * (_GAP - now) * away / now
+    move = 0.25 * (_LAYOUT.gap - now) * away / now
     np.add.at(spots, pairs[:, 0], move)
     np.subtract.at(spots, pairs[:, 1], move)
     return True
@@ -214,7 +223,7 @@ def _pack(parts: list[Floats]) -> list[Floats]:
     margin = np.array([1.0, 0.5])  # names are wide and low
     sizes = [part.max(axis=0) + margin for part in parts]
     area = sum(float(size.prod()) for size in sizes)
-    width = max(float(sizes[0][0]), np.sqrt(_ASPECT * area)) if sizes else 0.0
+    width = max(float(sizes[0][0]), np.sqrt(_LAYOUT.aspect * area)) if sizes else 0.0
     corners, x, top, height = [], 0.0, 0.0, 0.0
     for size in sizes:
         if x > 0 and x + size[0] > width:

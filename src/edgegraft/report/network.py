@@ -16,12 +16,10 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.evidence import variable_index
-from edgegraft.rank.structure import communities
 from edgegraft.report.layout import bend_edges, lay_out
-from edgegraft.report.page_html import for_json
-from edgegraft.report.style import group_style, sign_colour
+from edgegraft.report.style import LIMITS, for_json, group_style, sign_colour
+from edgegraft.study.centrality import communities
 
-_MAX_ALONE = 30  # variables without an edge that are drawn even if they are the majority
 ColourBy = Literal["community"] | Mapping[str, Hashable] | None
 
 
@@ -51,11 +49,15 @@ class Network(NamedTuple):
         total = np.bincount(self.edges.ravel(), np.repeat(self.weights(), 2), len(self.names))
         return np.asarray(total, np.float64)
 
+    def sizes(self) -> Floats:
+        """Return the radii of dots as shares of the largest."""
+        total = self.node_strength()
+        return np.sqrt(total / max(total.max(initial=0.0), 1e-300))
+
 
 def build_network(
     model: PairwiseMRF,
     *,
-    edges: ArrayLike | None = None,
     min_strength: float | None = None,
     top: int | None = None,
     around: str | None = None,
@@ -66,7 +68,7 @@ def build_network(
 ) -> Network:
     """Choose edges, find groups and lay the variables out; see ``plot_network``."""
     values = model.edge_strengths() if strengths is None else _check_strengths(model, strengths)
-    which = _choose(model, values, edges, min_strength, top, around)
+    which = _choose(model, values, min_strength, top, around)
     which = which[np.argsort(values[which], kind="stable")]
     drawn = model.edges[which]
     variables = np.unique(drawn)
@@ -74,14 +76,13 @@ def build_network(
         variables = np.union1d(variables, [model.schema.index(around)])
     elif len(which) == model.n_edges > 0:
         n_alone = model.n_variables - len(variables)
-        if n_alone <= max(_MAX_ALONE, len(variables)):
+        if n_alone <= max(LIMITS.alone, len(variables)):
             variables = np.arange(model.n_variables)
     local = np.searchsorted(variables, drawn)
     if isinstance(colour_by, Mapping):
         group, group_names = _given_groups(model, colour_by, variables)
     elif colour_by == "community":
-        weights = finite_strengths(values[which])
-        group = communities(len(variables), local, weights, seed, extra="plot")
+        group = communities(len(variables), local, finite_strengths(values[which]), seed=seed)
         group_names = ()
     elif colour_by is None:
         group, group_names = np.zeros(len(variables), np.int64), ()
@@ -119,8 +120,7 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
     >>> [node["name"] for node in found["nodes"]], found["edges"][0]["ends"]
     (['a', 'b', 'alone'], [0, 1])
     """
-    sizes = network.node_strength()
-    sizes = np.sqrt(sizes / max(sizes.max(initial=0.0), 1e-300))
+    sizes = network.sizes()
     down = np.array([1.0, -1.0])  # the vertical axis of pages points downwards
     corner = (network.spots * down).min(0, initial=np.inf)
     spots, bends = (
@@ -196,42 +196,23 @@ def _check_strengths(model: PairwiseMRF, strengths: ArrayLike) -> Floats:
 def _choose(
     model: PairwiseMRF,
     values: Floats,
-    edges: ArrayLike | None,
     min_strength: float | None,
     top: int | None,
     around: str | None,
 ) -> Integers:
     """Return the positions of the edges to draw."""
-    chosen = np.zeros(model.n_edges, np.bool_)
-    chosen[_positions(edges, model.n_edges)] = True
-    if min_strength is not None:
-        chosen &= values >= min_strength
+    chosen = np.ones(model.n_edges, np.bool_) if min_strength is None else values >= min_strength
     if around is not None:
         centre = variable_index(model.schema, around)
         near = np.zeros(model.n_variables, np.bool_)
         near[model.edges[(model.edges == centre).any(axis=1) & chosen]] = True
-        chosen &= near[model.edges].all(axis=1)
+        chosen = chosen & near[model.edges].all(axis=1)
     which = np.flatnonzero(chosen)
     if top is None:
         return which
     if top < 1:
         raise ValueError(f"top must be at least 1, found {top}")
     return which[np.argsort(-values[which], kind="stable")[:top]]
-
-
-def _positions(edges: ArrayLike | None, n_edges: int) -> Any:
-    if edges is None:
-        return slice(None)
-    given = np.asarray(edges)
-    if given.dtype == np.bool_ and given.shape == (n_edges,):
-        return given
-    whole = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
-    if whole and ((given >= 0) & (given < n_edges)).all():
-        return given.astype(np.int64)
-    raise ModelError(
-        f"edges must select which of the model's {n_edges:,} edges to draw: one boolean for each, "
-        f"or positions from 0 to {n_edges - 1}; found {given.dtype} of shape {given.shape}"
-    )
 
 
 def _given_groups(

@@ -12,6 +12,7 @@ from edgegraft.report.layout import curve_points, place_labels
 from edgegraft.report.network import ColourBy, Network, build_network, finite_strengths
 from edgegraft.report.style import (
     INK,
+    LIMITS,
     MAX_GROUPS,
     NEGATIVE,
     NEUTRAL,
@@ -29,15 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 _MARKERS = {"circle": "o", "square": "s", "triangle": "^"}
-_FONT = 8.0
-_MAX_LINES = 400  # that names avoid
+_FONT = 8.0  # points: the smallest that prints well
 
 
 def plot_network(
     model: PairwiseMRF,
     ax: Axes | None = None,
     *,
-    edges: ArrayLike | None = None,
     min_strength: float | None = None,
     top: int | None = None,
     around: str | None = None,
@@ -61,8 +60,6 @@ def plot_network(
     model : PairwiseMRF
     ax : Axes, optional
         By default, those of a new figure.
-    edges : array of bool or of int, optional
-        Edges to draw, as one boolean per edge of the model or as positions.
     min_strength : float, optional
         Draw only edges with at least this strength.
     top : int, optional
@@ -70,7 +67,7 @@ def plot_network(
     around : str, optional
         Draw this variable, its neighbours, and the edges among them.
     colour_by : "community", None, or dict of variable to group
-        Communities are found by the Louvain method on the drawn edges. Variables that are missing
+        Communities of the drawn edges by the Leiden method. Variables that are missing
         from a dict are grey.
     strengths : array of float, optional
         Strengths to use instead of the model's own, one per edge; for example, corrected ones.
@@ -91,7 +88,7 @@ def plot_network(
     Raises
     ------
     MissingExtraError
-        matplotlib, or networkx for communities, is not installed.
+        matplotlib, or graspologic-native for communities, is not installed.
 
     Examples
     --------
@@ -109,7 +106,6 @@ def plot_network(
         raise ValueError(f"names must be True, False or 'auto', found {names!r}")
     network = build_network(
         model,
-        edges=edges,
         min_strength=min_strength,
         top=top,
         around=around,
@@ -178,11 +174,9 @@ def _draw_edges(ax: Axes, network: Network) -> np.ndarray:
 
 def _draw_nodes(ax: Axes, network: Network, around: str | None) -> np.ndarray:
     """Draw the dots and return their radii in points."""
-    total = network.node_strength()
-    largest = total.max(initial=0.0)
-    share = np.sqrt(total / largest) if largest > 0 else np.zeros(len(total))
-    full = float(np.clip(13.0 - 1.6 * np.log10(max(len(total), 1)) * 2.0, 4.5, 12.0))
-    radii = full * (0.35 + 0.65 * share) / 1.4
+    share = network.sizes()
+    full = float(np.clip(13.0 - 3.2 * np.log10(max(len(share), 1)), 4.5, 12.0))
+    radii = full * (0.25 + 0.46 * share)
     centre = np.array([name == around for name in network.names])
     for group in np.unique(network.group):
         members = network.group == group
@@ -270,7 +264,7 @@ def draw_names(
     dots, bends = (
         ax.transData.transform(spots) * points for spots in (network.spots, network.bends)
     )
-    few = len(network.edges) <= _MAX_LINES  # with more, lines are everywhere
+    few = len(network.edges) <= LIMITS.lines
     lines = curve_points(dots[network.edges], bends, 60) if few else np.zeros((0, 2))
     frame = np.array(ax.get_window_extent().get_points()) * points
     first = np.array([name != around for name in network.names])

@@ -1,39 +1,61 @@
 """The HTML report of a model: one file that needs no network, no server and no other file.
 
-Small scripts draw the network and the charts, so that a page has tens of kilobytes instead of the
-megabytes of a plotting library. The content security policy allows only these scripts, by their
-checksums: the page sends no requests, and text from the data could not run even if it were not
-escaped.
+Templates of jinja2 escape all text. Small scripts draw the network and the charts, so that a page
+has tens of kilobytes instead of the megabytes of a plotting library. The content security policy
+allows only these scripts, by their checksums: the page sends no requests, and text from the data
+could not run even if it were not escaped.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from importlib import resources
+from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
-from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replace_file
-from edgegraft.errors import DataError
-from edgegraft.io.graph_files import edge_attributes
+from edgegraft.core.types import Floats
+from edgegraft.errors import DataError, import_extra
 from edgegraft.model import PairwiseMRF
-from edgegraft.report import page_sections as parts
-from edgegraft.report.answer_sections import comparison_section, reading_section
-from edgegraft.report.page_html import as_script_json, as_text, asset
-from edgegraft.report.page_model import chart_data, describe, network_data
-from edgegraft.study.comparison import Comparison
-from edgegraft.study.reading import NetworkReading
+from edgegraft.model.export import edge_attributes
+from edgegraft.report.answer_plots import READING_PLOTS, plot_comparison
+from edgegraft.report.model_plots import trace_chart
+from edgegraft.report.network import drawing
+from edgegraft.report.page_content import Json, ModelSummary, describe, page_sections
+from edgegraft.report.style import LIMITS, as_words, for_json
+from edgegraft.study import Comparison, NetworkReading
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_HEADINGS = {
+    "summary": "Summary",
+    "comparison": "Groups",
+    "network": "Network",
+    "reading": "Centrality",
+    "edges": "Strongest edges",
+    "variables": "Variables",
+    "trajectory": "Search",
+    "certificate": "Certificate",
+    "quality": "Data quality",
+    "settings": "Settings",
+}
 _SCRIPTS = ("elements.js", "network.js", "panel.js", "chart.js", "page.js")
-_ELSEWHERE = re.compile(r"^(import .*;\n|export )", re.MULTILINE)
-
-Section = tuple[str, str, str]
+_MODULE_SYNTAX = re.compile(r"^(import .*;\n|export )", re.MULTILINE)
+_DPI = 120  # of pictures: with outlines of letters, vector pictures are five times as large
+# "<" could end the script element, "&" is special in XHTML; JSON accepts both in escaped form.
+_IN_SCRIPT = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
 def write_report(
@@ -77,7 +99,7 @@ def write_report(
     Raises
     ------
     MissingExtraError
-        networkx, which finds the communities, is not installed.
+        jinja2, which fills the page in, is not installed.
 
     Examples
     --------
@@ -98,44 +120,141 @@ def write_report(
     for what, value in (("details", details), ("data_quality", data_quality)):
         if value is not None and not isinstance(value, Mapping):
             raise DataError(f"{what} must be a dict, found {type(value).__name__}")
-    kept = dict(details or {})
-    quality = kept.pop("data_quality", None) if data_quality is None else data_quality
-    kept.pop("data_quality", None)
-    charts = chart_data(trace)
+    facts = dict(details or {})
+    quality = facts.pop("data_quality", None) if data_quality is None else data_quality
+    facts.pop("data_quality", None)
+    charts = {} if trace is None else {"trace": _chart(trace_chart(trace))}
     about = describe(model, edge_attributes(model, edge_columns))
-    compared = "" if comparison is None else comparison_section(comparison)
-    sections = [
-        ("summary", "Summary", parts.summary_section(about, kept, quality)),
-        ("comparison", "Groups compared", compared),
-        ("network", "Network", parts.network_section(about)),
-        ("reading", "The network read", "" if reading is None else reading_section(reading)),
-        ("edges", "Strongest edges", parts.edges_section(about)),
-        ("variables", "Variables", parts.variables_section(about, quality)),
-        ("trajectory", "How it went", parts.trajectory_section(trace is not None)),
-        ("certificate", "Certificate", parts.certificate_section(kept)),
-        ("quality", "Data quality", parts.quality_section(quality, model.n_variables)),
-        ("settings", "To repeat it", parts.settings_section(kept)),
-    ]
-    title = title or f"A network of {model.n_variables:,} variables"
-    replace_file(path, _page(title, sections, network_data(about), charts))
-
-
-def _page(title: str, sections: Sequence[Section], network: Any, charts: Any) -> str:
-    """Return the whole page; a section is its id, its heading and its content, if there is any."""
-    present = [section for section in sections if section[2]]
-    # All scripts are one module: a page that is a file cannot import others.
-    script = _ELSEWHERE.sub("", "".join(map(asset, _SCRIPTS)))
-    checksum = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return Template(asset("page.html")).substitute(
-        title=as_text(title),
-        policy=f"'sha256-{checksum}'",
-        style=asset("page.css"),
-        links="".join(f'<a href="#{name}">{head}</a>' for name, head, _ in present),
-        content="\n".join(
-            f'<section id="{name}"><h2>{head}</h2>\n{body}\n</section>'
-            for name, head, body in present
+    content = {
+        "title": title or f"A network of {model.n_variables:,} variables",
+        "n_edges": model.n_edges,
+        "n_variables": model.n_variables,
+        "sections": page_sections(
+            about,
+            facts,
+            quality,
+            comparison=comparison,
+            reading=reading,
+            has_trace=trace is not None,
         ),
-        network=as_script_json(network),
-        charts=as_script_json(charts),
-        script=script,
+        "pictures": {
+            "comparison": [] if comparison is None else _pictures_of_groups(comparison),
+            "reading": [] if reading is None else _pictures_of_reading(reading),
+        },
+        "network": _network(about),
+        "charts": charts,
+    }
+    replace_file(path, _render(content))
+
+
+def _render(content: Json) -> str:
+    """Return the page."""
+    jinja2 = import_extra("jinja2", "report", "a report")
+    loader = jinja2.PackageLoader("edgegraft.report", "assets")
+    undefined = jinja2.StrictUndefined
+    environment = jinja2.Environment(
+        loader=loader, undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters |= {"words": as_words, "script_json": as_script_json}
+    # All scripts are one module: a page that is a file cannot import others.
+    script = _MODULE_SYNTAX.sub("", "".join(map(_asset, _SCRIPTS)))
+    checksum = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = environment.get_template("page.html").render(
+        content, headings=_HEADINGS, style=_asset("page.css"), script=script, checksum=checksum
+    )
+    # Lone surrogates cannot be encoded: they are shown in escaped form.
+    return str(page).encode("utf-8", "backslashreplace").decode()
+
+
+def _asset(name: str) -> str:
+    """Return a file of the page: a script or its style."""
+    return resources.files("edgegraft.report").joinpath("assets", name).read_text("utf-8")
+
+
+def as_script_json(value: Any) -> str:
+    r"""Return a value as JSON that is safe inside a script element.
+
+    Everything outside ASCII is escaped, including the line separators that JavaScript rejects.
+    Numbers that JSON cannot express are refused.
+
+    >>> as_script_json({"name": "</script>\u2028"})
+    '{"name":"\\u003c/script\\u003e\\u2028"}'
+    """
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).translate(_IN_SCRIPT)
+
+
+def _network(about: ModelSummary) -> Json:
+    """Return the network: variables with positions and probabilities, edges with tables."""
+    network = drawing(about.network)
+    for node in network["nodes"]:
+        shares = about.likeliest(node["variable"])
+        node["marginals"] = [[label, for_json(p)] for label, p in shares]
+    tables = _tables(about)
+    for edge, which in zip(network["edges"], about.network.which.tolist(), strict=True):
+        columns = about.attributes.items()
+        facts = [[name.replace("_", " "), as_words(values[which])] for name, values in columns]
+        edge |= {"facts": facts, "table": tables.get(which)}
+    return network
+
+
+def _tables(about: ModelSummary) -> dict[int, Json]:
+    """Return the interaction tables of the strongest edges, as many as fit on the page."""
+    tables: dict[int, Json] = {}
+    left = LIMITS.cells
+    for which in about.order.tolist():
+        table = about.table(which)
+        left -= table.values.size
+        if left < 0:
+            break
+        tables[which] = {
+            "rows": table.rows,
+            "columns": table.columns,
+            "values": [[for_json(value, 3) for value in row] for row in table.values.tolist()],
+            "whole": list(table.shape),
+        }
+    return tables
+
+
+def _chart(chart: Json) -> Json:
+    """Return a chart for the page's script, thinned to its pixels."""
+    n = len(chart["x"])
+    chosen = np.unique(np.linspace(0, n - 1, min(n, LIMITS.points)).round().astype(np.int64))
+
+    def numbers(values: Floats) -> list[float | None]:
+        return [for_json(value, 6) for value in values[chosen].tolist()]
+
+    def side(axis: Json) -> Json:
+        return axis | {
+            "lines": [line | {"values": numbers(line["values"])} for line in axis["lines"]]
+        }
+
+    sides = {name: side(chart[name]) for name in ("left", "right")}
+    return chart | {"x": numbers(chart["x"])} | sides
+
+
+def _pictures_of_groups(comparison: Comparison) -> list[tuple[str, str]]:
+    alt = "The network of each group, and the edges that differ"
+    return _pictures([(alt, lambda: plot_comparison(comparison)[0])])
+
+
+def _pictures_of_reading(reading: NetworkReading) -> list[tuple[str, str]]:
+    if not reading.model.n_edges or reading.model.n_variables > LIMITS.rows:
+        return []
+    return _pictures((alt, partial(draw, reading)) for draw, alt in READING_PLOTS.values())
+
+
+def _pictures(plots: Iterable[tuple[str, Callable[[], Axes]]]) -> list[tuple[str, str]]:
+    """Return descriptions and pictures in base64; nothing if matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        return []
+    import matplotlib.pyplot as plt
+
+    drawn = []
+    for alt, draw in plots:
+        figure = draw().get_figure(root=True)
+        assert figure is not None
+        out = BytesIO()
+        figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
+        plt.close(figure)
+        drawn.append((alt, base64.b64encode(out.getvalue()).decode()))
+    return drawn

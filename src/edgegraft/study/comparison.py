@@ -10,27 +10,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.config import Plan
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.core.types import Integers, Mask
+from edgegraft.core.types import Floats, Integers, Mask
 from edgegraft.errors import SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.learn.cut import q_values
+from edgegraft.learn.effects import edge_effects
 from edgegraft.model import PairwiseMRF
-from edgegraft.study.columns import plain_rows
-from edgegraft.study.group_fit import JointModel
-from edgegraft.study.group_rows import GroupRows, features_of, read_groups
-from edgegraft.study.group_scores import GroupScores
-from edgegraft.study.group_tests import (
+from edgegraft.study.columns import NORMAL, plain_rows
+from edgegraft.study.group_tests import Estimate, GroupScores
+from edgegraft.study.groups import GroupRows, JointModel, features_of, read_groups
+from edgegraft.study.network_tests import (
     ComparedEdges,
     EqualityTests,
     choose_edges,
-    group_effects,
     judge_edges,
-    reference_effects,
+    permuted_labels,
 )
-from edgegraft.study.permutations import permuted_labels
+from edgegraft.table.blocks import TableRows
 
-_MAX_ROUNDS = 4  # of refits after which edges that differ are those that are free
+_MAX_ROUNDS = 4  # budget of refits until the edges that differ are the free ones; two are common
+_LINEAR = 0.05  # effects below which weights and their ``atanh`` need no scale
+_ROUNDING = 1e-6  # differences of weights that are none: far below one row of a million
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Comparison:
     edges : dict of str to array
         An edge per row, the clearest differences first: ``first``, ``second``, ``signed`` (whether
         effects have a sign), ``effect_GROUP`` with its interval of 95 %, ``low_GROUP`` to
-        ``high_GROUP``, and ``in_GROUP`` (whether it is an edge of that group's own network),
-        ``together`` (whether it is one of the network of all rows together), ``difference`` (of two
-        groups with its interval; of more the range of effects), ``statistic``, ``dof``,
+        ``high_GROUP``, and ``in_GROUP`` (whether it is an edge of that group's network), ``pooled``
+        (whether it is an edge of the network of all rows together), ``difference`` (of two groups
+        with its interval; of more the range of effects), ``statistic``, ``dof``,
         ``p_value``, ``q_value``, ``p_permutation`` and ``differs``: a q-value of at most `fdr`, and
         of at most .05 by permutations, if there are any.
     variables : dict of str to array
@@ -88,7 +89,7 @@ class Comparison:
         rows together: too few rows of a group are not a difference.
         """
         anywhere = np.any([self.edges[f"in_{name}"] for name in self.groups], axis=0)
-        shared = ~(self.edges["differs"] & anywhere) & (anywhere | self.edges["together"])
+        shared = ~(self.edges["differs"] & anywhere) & (anywhere | self.edges["pooled"])
         return np.asarray(self.edges[f"in_{group}"] | shared)
 
     def places(self) -> Integers:
@@ -141,9 +142,9 @@ def compare(
     next best pairs, one per column, and those that only a group's own network has. The first are
     chosen without regard to groups; the second because a group shows them, so that chance makes
     them look different: they count as the best of all other pairs. All groups are one model, in
-    which edges are shared unless they differ; every edge is tested by its effective score
-    (:mod:`edgegraft.study.equality`). Node vectors are always the group's own: that a state is more
-    common in a group is not a difference of networks.
+    which edges are shared unless they differ; every edge is tested by its effective scores
+    (:mod:`edgegraft.study.group_tests`). Every group has node vectors for itself: a state that is
+    more common in a group is not a difference of networks.
 
     Parameters
     ----------
@@ -183,53 +184,120 @@ def compare(
     if n_permutations < 0:
         raise SettingError("n_permutations", f"must be at least 0, found {n_permutations}")
     options = ReadOptions.of(compare, reading)
-    given = read_groups(X, groups, weights=sample_weight, clusters=clusters, options=options)
+    data = read_groups(X, groups, weights=sample_weight, clusters=clusters, options=options)
     n_jobs = resolve_jobs(n_jobs)
-    chosen = choose_edges(given, Plan(n_jobs=n_jobs, random_state=random_state))
+    chosen = choose_edges(data, Plan(n_jobs=n_jobs, random_state=random_state))
     edges = chosen.edges
-    features = features_of(given.table, given.weights)
-    model = JointModel(given, features, edges, n_jobs)
+    features = features_of(data.table, data.weights)
+    model = JointModel(data, features, edges, n_jobs)
     free = np.zeros(len(edges), bool)
     fitted = model.fit(~free)
-    reference = reference_effects(given, model.models(fitted), n_jobs)
+    reference = _reference(data, model.models(fitted), n_jobs)
     for _ in range(_MAX_ROUNDS):
-        scores = GroupScores(given, features, fitted, n_jobs)
-        tested = judge_edges(given, scores, None)
+        scores = GroupScores(data, features, fitted, n_jobs)
+        tested = judge_edges(data, scores, None)
         differs = chosen.q_values(tested.p_value) <= fdr
         if np.array_equal(differs, free):
             break
         free, fitted = differs, model.fit(~differs, fitted)
     if n_permutations:
-        tested = judge_edges(given, scores, permuted_labels(given, n_permutations, random_state))
+        tested = judge_edges(data, scores, permuted_labels(data, n_permutations, random_state))
         differs = free & tested.confirmed()
         if not np.array_equal(differs, free):
             free, fitted = differs, model.fit(~differs, fitted)
-    names = np.array(given.table.schema.names, object)
+    names = np.array(data.table.schema.names, object)
     columns = {"first": names[edges[:, 0]], "second": names[edges[:, 1]]}
-    columns |= group_effects(given, scores, tested, chosen, reference)
+    columns |= _effects(data, scores, tested, chosen, reference)
     columns |= tested.columns(chosen) | {"differs": free}
     order = np.argsort(tested.p_value, kind="stable")
     return Comparison(
-        given.names,
-        tuple(np.bincount(given.groups).tolist()),
-        tested.together(chosen),
+        data.names,
+        tuple(np.bincount(data.groups).tolist()),
+        tested.network_p_value(chosen),
         {name: values[order] for name, values in columns.items()},
-        _variables(given, chosen, tested, free),
-        dict(zip(given.names, model.models(fitted), strict=True)),
+        _variables(data, chosen, tested, free),
+        dict(zip(data.names, model.models(fitted), strict=True)),
         n_permutations,
     )
 
 
 def _variables(
-    given: GroupRows, chosen: ComparedEdges, tested: EqualityTests, differs: Mask
+    data: GroupRows, chosen: ComparedEdges, tested: EqualityTests, differs: Mask
 ) -> dict[str, NDArray[Any]]:
     """Return the tests of variables: of all their edges together."""
     touching = [(chosen.edges == i).any(axis=1) for i in range(chosen.n)]
-    p = np.array([tested.together(chosen, i) for i in range(chosen.n)])
+    p = np.array([tested.network_p_value(chosen, i) for i in range(chosen.n)])
     return {
-        "name": np.array(given.table.schema.names, object),
+        "name": np.array(data.table.schema.names, object),
         "n_edges": np.array([own.sum() for own in touching]),
         "n_different": np.array([(own & differs).sum() for own in touching]),
         "p_value": p,
         "q_value": q_values(p, len(p)),
     }
+
+
+def _effects(
+    data: GroupRows,
+    scores: GroupScores,
+    tested: EqualityTests,
+    chosen: ComparedEdges,
+    reference: Floats,
+) -> dict[str, NDArray[Any]]:
+    """Return effects per group with their intervals, and their differences.
+
+    `reference` are the effects of the edges if all groups share them. Effects of groups are
+    proportional to their weights on the scale of ``atanh``, and agree with these.
+    """
+    m, n_groups = len(tested.edges), len(data.names)
+    z, error = np.full((2, n_groups, m), np.nan)
+    apart, unsure = np.full((2, m), np.nan)
+    scale = _scales(reference, tested.effect)
+    for k, edge in enumerate(tested.edges):
+        for g, one in enumerate(edge.estimates):
+            if one is not None:
+                z[g, k], error[g, k] = _sized(scores, k, one, scale[k])
+        if edge.difference is not None:
+            apart[k], unsure[k] = _sized(scores, k, edge.difference, scale[k])
+    signed = np.array([scores.signed(k) for k in range(m)], bool)
+    columns: dict[str, NDArray[Any]] = {"signed": signed}
+    for g, name in enumerate(data.names):
+        for end, times in (("effect", 0.0), ("low", -NORMAL), ("high", NORMAL)):
+            columns[f"{end}_{name}"] = np.tanh(z[g] + times * error[g])
+        columns[f"in_{name}"] = chosen.in_group[g]
+    columns["pooled"] = chosen.in_all
+    effect = np.tanh(z)
+    if n_groups > 2:
+        several = np.isfinite(effect).sum(axis=0) > 1
+        spread = np.fmax.reduce(effect) - np.fmin.reduce(effect)
+        return columns | {"difference": np.where(several, spread, np.nan)}
+    # A difference of signed effects is that on the scale of atanh times a mean slope of tanh.
+    clear = np.abs(apart) > _ROUNDING
+    steep = 1.0 - effect[0] ** 2
+    steep[clear] = (effect[1] - effect[0])[clear] / apart[clear]
+    for end, times in (("", 0.0), ("_low", -NORMAL), ("_high", NORMAL)):
+        own = apart + times * unsure
+        columns[f"difference{end}"] = np.where(signed, own * steep, np.tanh(own))
+    return columns
+
+
+def _reference(data: GroupRows, models: list[PairwiseMRF], n_jobs: int) -> Floats:
+    """Return the effects of edges that all groups share, over the rows of all of them."""
+    parts = [data.part(g) for g in range(len(models))]
+    each = [
+        edge_effects(model, TableRows(table, weights), n_jobs=n_jobs).effect
+        for model, (table, weights) in zip(models, parts, strict=True)
+    ]
+    return np.asarray(np.average(each, axis=0, weights=[weights.sum() for _, weights in parts]))
+
+
+def _scales(reference: Floats, own: Floats) -> Floats:
+    """Return what own sizes are multiplied by to agree with effects, if these are not small."""
+    usable = (np.abs(reference) > _LINEAR) & (np.abs(own) > _LINEAR**2)
+    goal = np.arctanh(np.minimum(np.abs(reference), 1.0 - 1e-6))
+    return np.where(usable, goal / np.where(usable, np.abs(own), 1.0), 1.0)
+
+
+def _sized(scores: GroupScores, k: int, found: Estimate, scale: float) -> tuple[float, float]:
+    """Return the size of weights with its standard error."""
+    slope = scores.slope(k, found.weights)
+    return scale * float(slope @ found.weights), scale * found.error(slope)

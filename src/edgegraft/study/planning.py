@@ -1,23 +1,48 @@
-"""How many rows a study needs, by theory (:mod:`~edgegraft.study.power`) and by simulation."""
+"""Rows that a study needs, by theory (:mod:`~edgegraft.study.power`) and by simulation."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgegraft.errors import SettingError
+from edgegraft.conditional.judge import Judge, Network, Verdicts
+from edgegraft.conditional.rows import ConditionalRows
+from edgegraft.config import Plan
+from edgegraft.core.pairs import pair_ids
+from edgegraft.core.types import Floats, Integers
+from edgegraft.datasets import make_erdos_renyi
+from edgegraft.datasets.synthetic import Options
+from edgegraft.errors import DataError, SettingError
 from edgegraft.ingest.output import make_frame
+from edgegraft.learn.discovery import discover
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.columns import NORMAL, plain_rows
-from edgegraft.study.power import FittedEdges, PowerStudy, assumed_study, learned_study
-from edgegraft.study.simulated_power import drawn_study, random_model, simulated_power
+from edgegraft.study.groups import features_of
+from edgegraft.study.power import (
+    FittedEdges,
+    PowerStudy,
+    assumed_study,
+    learned_study,
+    study_of_tests,
+)
+from edgegraft.table import PackedTable
 
-_CURVE = 25  # numbers of rows on the curve
-_UNKNOWN_ROWS = 10_000.0  # in the middle of the curve if no number of rows is enough
-_GRAPHS = 5  # random ones that simulations go through
+
+@dataclass(frozen=True)
+class _Budget:
+    """What a curve and its simulation take: seconds, not precision."""
+
+    points: int = 25  # numbers of rows on the curve
+    middle: float = 10_000.0  # of the curve if no number of rows is enough
+    graphs: int = 5  # random ones that simulations go through
+    rows: int = 20_000  # drawn for the sizes of a model's edges: errors of a hundredth
+
+
+_BUDGET = _Budget()
 
 
 @dataclass(frozen=True)
@@ -127,7 +152,7 @@ def plan(
     Examples
     --------
     >>> plan(effect=0.2, n_columns=20)
-    PowerPlan(505 rows for 80% of 20 edges at a false discovery rate of 0.005)
+    PowerPlan(506 rows for 80% of 20 edges at a false discovery rate of 0.005)
     """
     if not 0 < power < 1:
         raise SettingError("power", f"must lie between 0 and 1, found {power}")
@@ -139,17 +164,17 @@ def plan(
         raise SettingError("n_simulations", "draws binary columns: it needs dof=1, or a model")
     fit = None
     if isinstance(fitted, PairwiseMRF):
-        fit = drawn_study(fitted, fdr, random_state)
+        fit = _drawn_study(fitted, fdr, random_state)
     elif fitted is not None:
         fit = learned_study(fitted, fdr)
     study = assumed_study(effect, n_columns, n_edges, dof, fdr) if fit is None else fit.study
     target = study if fit is None else study.of(fit.kept)
     needed = target.rows_for(power)
-    middle = needed if np.isfinite(needed) else _UNKNOWN_ROWS
+    middle = needed if np.isfinite(needed) else _BUDGET.middle
     if rows is not None:
         points = np.atleast_1d(np.asarray(rows, np.int64))
     else:
-        points = np.rint(np.geomspace(middle / 10, 4 * middle, _CURVE)).astype(np.int64)
+        points = np.rint(np.geomspace(middle / 10, 4 * middle, _BUDGET.points)).astype(np.int64)
         points = np.unique(np.append(points, int(middle)) if n_simulations else points)
     curve = _curve(target, points, fit)
     if n_simulations:
@@ -158,12 +183,12 @@ def plan(
             [fit.model]
             if fit is not None
             else [
-                random_model(effect, n_columns, len(study.size), [random_state, k])
-                for k in range(min(_GRAPHS, n_simulations))
+                _random_model(effect, n_columns, len(study.size), [random_state, k])
+                for k in range(min(_BUDGET.graphs, n_simulations))
             ]
         )
         curve["simulated"] = np.full(len(points), np.nan)
-        curve["simulated"][at] = simulated_power(
+        curve["simulated"][at] = _simulated_power(
             models, points[at], study.fdr, n_simulations, random_state
         )
     now = None if fit is None else fit.n_rows
@@ -195,3 +220,46 @@ def _edges(study: PowerStudy, power: float, fit: FittedEdges | None) -> dict[str
         )
         columns["kept"] = fit.kept
     return columns
+
+
+def _random_model(effect: float, n: int, n_edges: int, seed: list[int]) -> PairwiseMRF:
+    """Return a random network of binary columns whose edges have this effect."""
+    rng, coupling = np.random.default_rng(seed), float(np.arctanh(abs(effect)))
+    settings: Options = {"couplings": "ising", "node_scale": 0.0, "random_state": rng}
+    settings["coupling_range"] = (coupling, coupling)
+    return make_erdos_renyi(n, 2, 1, n_edges=n_edges, **settings).model
+
+
+def _drawn_study(model: PairwiseMRF, fdr: float | None, seed: int) -> FittedEdges:
+    """Return the edges of a model with the sizes that they have in many rows drawn from it."""
+    if not model.n_edges:
+        raise DataError("the model has no edges to plan for: give assumptions instead")
+    table = _drawn(model, _BUDGET.rows, np.random.default_rng([seed, 0]))
+    features = features_of(table, np.ones(_BUDGET.rows))
+    n, pairs = model.n_variables, [(i, j) for i, j in model.edges.tolist()]
+    judge = Judge(ConditionalRows(table, features=features))
+    found = Verdicts.of(judge.ask(Network(n, model.edges), pairs))
+    names = [(model.names[i], model.names[j]) for i, j in pairs]
+    study = study_of_tests(names, found, _BUDGET.rows, n * (n - 1) // 2, fdr, model)
+    return FittedEdges(study, np.ones(model.n_edges, bool), None, model)
+
+
+def _simulated_power(
+    models: list[PairwiseMRF], rows: Integers, fdr: float, n: int, seed: int
+) -> Floats:
+    """Return the share of the models' edges that are found, by numbers of rows."""
+    out = np.zeros(len(rows))
+    for k, n_rows in enumerate(rows.tolist()):
+        for run in range(n):
+            model = models[run % len(models)]
+            table = _drawn(model, n_rows, np.random.default_rng([seed, n_rows, run]))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = discover(table, Plan(fdr=fdr, random_state=run)).model.edges
+            true = pair_ids(model.edges, model.n_variables)
+            out[k] += np.isin(true, pair_ids(found, model.n_variables)).mean() / n
+    return out
+
+
+def _drawn(model: PairwiseMRF, n_rows: int, rng: np.random.Generator) -> PackedTable:
+    return PackedTable.from_codes(model.sample_codes(n_rows, random_state=rng), model.schema)

@@ -26,7 +26,8 @@ a statistic has a standard error of one, from which that of a planned power foll
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -40,11 +41,20 @@ from edgegraft.core.types import Floats
 from edgegraft.errors import DataError, SettingError
 from edgegraft.model import PairwiseMRF, load, read_details
 
-_DRAWS = 400
+
+@dataclass(frozen=True)
+class _Grid:
+    """Numbers of rows at which power is computed."""
+
+    first: float = 10.0  # with fewer, no conditional is fitted
+    last: float = 1e9  # a budget of 27 doublings
+    parts: int = 8  # of a doubling: power is then within .01 of a straight line
+
+
+_GRID = _Grid()
+_DRAWS = 400  # of all statistics: the error of a share of .8 of one edge is .02
 _MOST = 0.9  # of a column's variance that others are taken to explain: sizes may be noise
-_MAX_ROWS = 1e9
-_FINER = 8  # parts of a doubling of the rows
-_STEP = 0.25  # of roots of statistics, for the slope of power
+_STEP = 0.25  # of roots of statistics, for the slope of power: small against their error of one
 
 
 class PowerStudy(NamedTuple):
@@ -102,38 +112,30 @@ class PowerStudy(NamedTuple):
 
     def rows_for(self, power: float) -> float:
         """Return the rows at which the mean power is enough."""
-
-        def reached(n: float) -> bool:
-            return bool(self.power(n).mean() >= power)
-
-        low, high = 10.0, 20.0
-        while not reached(high):
-            low, high = high, 2 * high
-            if high > _MAX_ROWS:
-                return float("inf")
-        while high / low > 1.002:
-            middle = float(np.sqrt(low * high))
-            low, high = (low, middle) if reached(middle) else (middle, high)
-        return float(np.ceil(high))
+        return float(self._crossings(power, lambda found: found.mean(keepdims=True))[0])
 
     def rows_per_edge(self, power: float) -> Floats:
-        """Return the rows at which each edge has enough power, between points of a grid."""
-        rows, found = [10.0], [self.power(10.0)]
-        never = self.size * _MAX_ROWS < 1.0
-        while not (never | (found[-1] >= power)).all() and rows[-1] < _MAX_ROWS:
-            rows.append(2 * rows[-1])
-            found.append(self.power(rows[-1]))
-        for k in reversed(range(1, len(rows))):  # finer where an edge passes
+        """Return the rows at which each edge has enough power."""
+        return self._crossings(power, lambda found: found)
+
+    def _crossings(self, power: float, of: Callable[[Floats], Floats]) -> Floats:
+        """Return the rows at which functions of the power are enough, between points of a grid."""
+        rows, found = [_GRID.first], [of(self.power(_GRID.first))]
+        never = of(self.size) * _GRID.last < 1.0
+        while not (never | (found[-1] >= power)).all() and rows[-1] < _GRID.last:
+            rows.append(2.0 * rows[-1])
+            found.append(of(self.power(rows[-1])))
+        for k in reversed(range(1, len(rows))):  # finer where one passes
             if ((found[k - 1] < power) & (found[k] >= power)).any():
-                finer = np.geomspace(rows[k - 1], rows[k], _FINER + 1)[1:-1].tolist()
-                rows[k:k], found[k:k] = finer, [self.power(n) for n in finer]
+                finer = np.geomspace(rows[k - 1], rows[k], _GRID.parts + 1)[1:-1].tolist()
+                rows[k:k], found[k:k] = finer, [of(self.power(n)) for n in finer]
         table, logs = np.maximum.accumulate(found, axis=0), np.log(rows)
-        out = np.full(len(self.size), np.inf)
-        for e, own in enumerate(table.T):
-            at = int((own >= power).argmax())
-            if own[at] >= power:
+        out = np.full(table.shape[1], np.inf)
+        for e, column in enumerate(table.T):
+            at = int((column >= power).argmax())
+            if column[at] >= power:
                 near = slice(max(at - 1, 0), at + 1)
-                out[e] = np.ceil(np.exp(np.interp(power, own[near], logs[near])))
+                out[e] = np.ceil(np.exp(np.interp(power, column[near], logs[near])))
         return out
 
 
@@ -192,11 +194,11 @@ def learned_study(
     rows = float(n_rows or source.get("weight", source.get("rows", 0)))
     n_pairs = n * (n - 1) // 2 if inactive is None else inactive + m
     tests = Verdicts(statistic, dof.astype(np.int64), np.full(len(names), np.nan), linear, rest)
-    study = tested_study(names, tests, rows, n_pairs, fdr or details.get("fdr"), model)
+    study = study_of_tests(names, tests, rows, n_pairs, fdr or details.get("fdr"), model)
     return FittedEdges(study, np.arange(len(names)) < m, int(rows), model)
 
 
-def tested_study(
+def study_of_tests(
     names: list[tuple[str, str]],
     tests: Verdicts,
     n_rows: float,
@@ -231,7 +233,7 @@ def model_of(fitted: Any) -> tuple[PairwiseMRF, Mapping[str, Any]]:
     raise DataError(f"expected a model, a fitted GraftedMRF or a file, found {fitted!r}")
 
 
-def chance_to_return(fitted: Any, model: PairwiseMRF, n_rows: float) -> Floats:
+def replication_probability(fitted: Any, model: PairwiseMRF, n_rows: float) -> Floats:
     """Return how often another sample of as many rows would show each edge of a model."""
     found = learned_study(fitted, n_rows=n_rows)
     kept = found.study.of(found.kept)

@@ -1,4 +1,4 @@
-"""How well each variable is predicted from the others, beside a guess by its margin."""
+"""Predictability of each variable from the others, compared with a guess by its margin."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def predictability(
     ...     {"x0": [0, 1], "x1": [0, 1]}, edges={("x0", "x1"): [[3.0, 0.0], [0.0, 3.0]]}
     ... )
     >>> found = predictability(model, np.array([[0, 0], [1, 1]] * 10))
-    >>> found["accuracy"], found["usual"]
+    >>> found["accuracy"], found["baseline_accuracy"]
     (array([1., 1.]), array([0.5, 0.5]))
     """
     codes = np.ascontiguousarray(codes, np.int64)
     base = np.ones(len(codes)) if weights is None else weights
     columns = {
         name: np.full(len(model.names), np.nan)
-        for name in ("accuracy", "usual", "nats", "entropy", "explained", "r2")
+        for name in ("accuracy", "baseline_accuracy", "nats", "entropy", "explained", "r2")
     }
     for i, variable in enumerate(model.schema):
         known = (codes[:, i] >= 0) & (base > 0)
@@ -42,7 +42,7 @@ def predictability(
         shares = np.bincount(own, weight, variable.n_states)
         p = model.predict_proba(target=variable.name, codes=codes[known])
         columns["accuracy"][i] = weight @ (p.argmax(axis=1) == own)
-        columns["usual"][i] = shares.max()
+        columns["baseline_accuracy"][i] = shares.max()
         with np.errstate(divide="ignore"):
             columns["nats"][i] = -weight @ np.log(p[np.arange(len(own)), own])
         seen = shares[shares > 0]

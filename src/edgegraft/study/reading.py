@@ -1,4 +1,4 @@
-"""A network read: how well variables are explained, which are central, which belong together."""
+"""Reading of a network: predictability, centrality, communities, and their stability."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ from edgegraft.conditional.survey_design import weigh
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Integers
-from edgegraft.errors import Argument, DataError, ModelError, SettingError
+from edgegraft.errors import Argument, DataError, SettingError
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.output import make_frame
 from edgegraft.ingest.rows import read_table
 from edgegraft.model import PairwiseMRF
 from edgegraft.study.centrality import (
+    RowInfluence,
     case_dropping,
     centrality,
-    communities_of,
-    togetherness,
+    communities,
+    membership_stability,
 )
 from edgegraft.study.columns import NORMAL, plain_rows
-from edgegraft.study.excluded import excluded_effects
-from edgegraft.study.group_rows import features_of, label_codes
-from edgegraft.study.power import chance_to_return, model_of
+from edgegraft.study.effect_bounds import effect_upper_bounds
+from edgegraft.study.groups import features_of, label_codes
+from edgegraft.study.power import model_of, replication_probability
 from edgegraft.study.predictability import predictability
-from edgegraft.study.row_influence import RowInfluence
 
 _TABLES = {"stability": "dropped"} | {name: name for name in ("variables", "edges", "absent")}
-_MAX_PAIRS = 5000  # up to which pairs that are not edges are tested
 
 
 @dataclass(frozen=True)
 class NetworkReading:
-    """What a network says of its variables and edges.
+    """What a network shows of its variables and edges.
 
     Attributes
     ----------
@@ -47,25 +46,24 @@ class NetworkReading:
         ``strength_low`` to ``strength_high``, ``influence`` (sum of signed effects; edges without a
         sign count nothing) with ``influence_low`` and ``influence_high``, ``bridge`` (strength of
         edges to other communities), ``community`` (-1 without edges), ``community_0.5`` and
-        ``community_2`` (at other resolutions), ``stays`` (share of resamples in which members of
-        its community are together with it). With rows also
-        ``accuracy``, ``usual`` (of the commonest category), ``nats``, ``entropy``, ``explained``
-        (share of the entropy) and ``r2`` (of ordered columns, otherwise NaN); the same with
-        ``held_`` of other rows.
+        ``community_2`` (at other resolutions), ``membership_stability`` (share of resamples in
+        which members of its community are together with it), ``accuracy``, ``baseline_accuracy``
+        (of the commonest category), ``nats``, ``entropy``, ``explained`` (share of the entropy)
+        and ``r2`` (of ordered columns, otherwise NaN); the same with ``held_`` of other rows.
     edges : dict of str to array
-        ``first``, ``second``, ``effect``, ``low``, ``high``, ``q_value`` and ``returns``: the
-        chance that another sample of as many rows shows the edge.
+        ``first``, ``second``, ``effect``, ``low``, ``high``, ``q_value`` and
+        ``replication_probability``: the chance that another sample of as many rows shows the edge.
     communities : dict of float to array
         Community of each variable, by resolution.
     dropped : dict of str to array
         ``share`` of the rows dropped, ``correlation`` (mean of the strengths with those of all
         rows), ``low`` (its 5 % quantile), and the same of influence.
     coefficient : dict of str to float
-        Largest share of rows that can be dropped such that ``strength`` and ``influence`` correlate
-        at least .7 with those of all rows, with a chance of 95 %.
+        Largest share of dropped rows with which ``strength`` and ``influence`` correlate at least
+        .7 with the values of all rows, with a chance of 95 %.
     absent : dict of str to array
-        Pairs that are not edges: ``first``, ``second``, ``p_value`` and ``excluded``, the effect
-        above which the rows exclude one (95 %). Empty if there are more than 5,000 pairs.
+        Pairs that are not edges: ``first``, ``second``, ``p_value`` and ``effect_upper_bound``
+        (95 %). Empty if there are more than 5,000 pairs.
     """
 
     variables: dict[str, NDArray[Any]]
@@ -85,17 +83,13 @@ class NetworkReading:
         """Return the edges as a frame."""
         return make_frame(self.edges)
 
-    def absent_frame(self) -> Any:
-        """Return the pairs that are not edges as a frame."""
-        return make_frame(self.absent)
-
     def table(self, name: str) -> dict[str, NDArray[Any]]:
         """Return columns: variables, edges, absent, differences, or stability (rows dropped)."""
         return self.differences() if name == "differences" else getattr(self, _TABLES[name])
 
-    def differences_frame(self) -> Any:
-        """Return all pairs of edges and how much their effects differ, as a frame."""
-        return make_frame(self.differences())
+    def frame(self, name: str) -> Any:
+        """Return a table (see :meth:`table`) as a frame."""
+        return make_frame(self.table(name))
 
     def differences(self) -> dict[str, NDArray[Any]]:
         """Return all pairs of edges with how much larger the effect of the one is.
@@ -105,29 +99,12 @@ class NetworkReading:
         %), without a correction for their number.
         """
         apart, error = self.influence.differences()
-        names = np.array([f"{a} -- {b}" for a, b in self._ends()], object)
+        ends = zip(self.edges["first"], self.edges["second"], strict=True)
+        names = np.array([f"{a} -- {b}" for a, b in ends], object)
         one, other = np.triu_indices(len(names), 1)
         found, spread = apart[one, other], NORMAL * error[one, other]
         columns = {"first": names[one], "second": names[other]}
         return columns | {"difference": found, "low": found - spread, "high": found + spread}
-
-    def edge_difference(
-        self, first: tuple[str, str], second: tuple[str, str]
-    ) -> tuple[float, float, float]:
-        """Return how much larger the effect of an edge is than that of another, with an interval.
-
-        As in :meth:`differences`.
-        """
-        place = {frozenset(ends): k for k, ends in enumerate(self._ends())}
-        for pair in (first, second):
-            if frozenset(pair) not in place:
-                raise ModelError(f"'{pair[0]}' and '{pair[1]}' do not share an edge")
-        at = place[frozenset(first)], place[frozenset(second)]
-        apart, error = (float(values[at]) for values in self.influence.differences())
-        return apart, apart - NORMAL * error, apart + NORMAL * error
-
-    def _ends(self) -> list[tuple[str, str]]:
-        return list(zip(self.edges["first"], self.edges["second"], strict=True))
 
     def summary(self) -> dict[str, Any]:
         """Return the reading in plain types, for JSON."""
@@ -154,7 +131,7 @@ def read_network(
     random_state: int = 0,
     **reading: Any,
 ) -> NetworkReading:
-    """Read a network: predictability, centrality, communities, stability, excluded effects.
+    """Read a network: predictability, centrality, communities, stability, bounds of absent effects.
 
     Parameters
     ----------
@@ -169,11 +146,11 @@ def read_network(
     held_out : table, optional
         Other rows, to predict what the fit has not seen.
     resolutions : sequence of float
-        Of the communities (Louvain); larger ones give smaller communities. That of 1, or the first,
-        is the one in `variables`.
+        Of the communities (Leiden); larger ones give smaller communities. `variables` has the
+        communities of resolution 1, or of the first.
     n_resamples : int, default 200
         For communities and for each share of dropped rows. Resamples are of first order and have
-        the information of all rows (:mod:`edgegraft.study.row_influence`).
+        the information of all rows (:mod:`edgegraft.study.centrality`).
     n_jobs : int, optional
     random_state : int, default 0
     **reading
@@ -187,7 +164,7 @@ def read_network(
     >>> found = read_network(GraftedMRF(random_state=0).fit(rows), rows)
     >>> found.variables["n_edges"].tolist()
     [1, 2, 2, 2, 1]
-    >>> bool((found.edges["returns"] > 0.9).all())
+    >>> bool((found.edges["replication_probability"] > 0.9).all())
     True
     """
     model = getattr(fitted, "model_", None)
@@ -210,14 +187,22 @@ def read_network(
     rng = np.random.default_rng(random_state)
     resampled = influence.resampled(n_resamples, rng)
     groups = {
-        float(r): communities_of(model, np.abs(influence.effect), float(r), random_state)
+        float(r): communities(
+            model.n_variables,
+            model.edges,
+            np.abs(influence.effect),
+            resolution=float(r),
+            seed=random_state,
+        )
         for r in resolutions
     }
     used = 1.0 if 1.0 in groups else next(iter(groups))
     chosen = groups[used]
     variables = centrality(model, influence, chosen)
     variables |= {f"community_{r:g}": own for r, own in groups.items() if r != used}
-    variables["stays"] = togetherness(model, chosen, resampled, used, random_state)
+    variables["membership_stability"] = membership_stability(
+        model, chosen, resampled, used, random_state
+    )
     variables |= predictability(model, table.codes(), weighting.weights)
     if held_out is not None:
         other = predictability(model, read_table(held_out, model.schema, options).codes())
@@ -229,7 +214,7 @@ def read_network(
         groups,
         dropped,
         coefficient,
-        _absent(model, rows, n_jobs, members),
+        effect_upper_bounds(model, rows, n_jobs, members),
         influence,
         model,
     )
@@ -268,21 +253,5 @@ def _edges(
     if "q_value" in known:
         columns["q_value"] = known["q_value"]
     if np.isfinite(known.get("statistic", np.zeros(0))).any():
-        columns["returns"] = chance_to_return(fitted, model, n_rows)
+        columns["replication_probability"] = replication_probability(fitted, model, n_rows)
     return columns
-
-
-def _absent(
-    model: PairwiseMRF, rows: ConditionalRows, n_jobs: int, members: Integers | None
-) -> dict[str, NDArray[Any]]:
-    n = model.n_variables
-    if n * (n - 1) // 2 > _MAX_PAIRS:
-        return {}
-    pairs, p_value, excluded = excluded_effects(rows, model.edges, n_jobs, members)
-    names = np.array(model.names, object)
-    return {
-        "first": names[pairs[:, 0]],
-        "second": names[pairs[:, 1]],
-        "p_value": p_value,
-        "excluded": excluded,
-    }

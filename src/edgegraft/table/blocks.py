@@ -11,33 +11,51 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.atomic import Closing
 from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs, run_in_order
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import DataError, SettingError
 from edgegraft.table.packed import Cells, PackedTable, empty_cells
 from edgegraft.table.schema import Schema
-from edgegraft.table.store import PlaneStore
 
 if TYPE_CHECKING:
-    from edgegraft.device import Device
+    from edgegraft.core.backend import Backend
 
 Result = TypeVar("Result")
 
 KEPT_BYTES = 1 << 28  # of blocks that stay in memory between passes
-_RUN = 256  # neighbouring rows drawn together, if that leaves enough draws
-_DRAWS = 64
-_MUCH_WORK = 1 << 20  # rows times cells of the largest pair, from which distinct rows are counted
-_ROWS_READ = 1 << 16  # at a time
-_LESS = 4  # rows per possible row from which there are far fewer distinct ones
+
+
+@dataclass(frozen=True)
+class _DrawRule:
+    """How random rows are drawn from a block: in runs of neighbours, which are read together."""
+
+    run: int = 256  # rows of a run, if that leaves enough draws
+    draws: int = 64  # at least: neighbouring rows may be alike
+
+
+@dataclass(frozen=True)
+class _DistinctRule:
+    """When distinct rows are counted."""
+
+    work: int = 1 << 20  # rows times cells of the largest pair: less is summed in a moment
+    rows: int = 1 << 16  # at a time: budget of memory
+    fewer: int = 4  # rows per possible row, from which there are far fewer distinct ones
+
+
+#: Rows of the largest sample that a search over rows on disk begins with.
+SAMPLE_ROWS = 1 << 19
 
 
 class Rows(ABC):
@@ -48,7 +66,7 @@ class Rows(ABC):
     n_blocks: int = 1
     weights: Floats | None = None  # of the rows, not negative
     round_trips: int = 0  # calls of `map` that went over a network so far
-    device: Device | None = None  # where sums over the rows are computed; None for the processor
+    device: Backend | None = None  # where sums over the rows are computed; None for the processor
 
     @property
     def weight(self) -> float:
@@ -77,13 +95,19 @@ class TableRows(Rows):
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
         n_rows: int | None = None,
-        device: Device | None = None,
+        device: Backend | None = None,
     ) -> None:
         self.table, self.schema, self.device = table, table.schema, device
         self.n_rows = table.n_rows if n_rows is None else n_rows
         self.weights = None if weights is None else check_weights(weights, table.n_rows)
         self.n_jobs = resolve_jobs(n_jobs)
         self._derived: dict[Any, Any] = {}
+
+    @property
+    def product_device(self) -> Backend | None:
+        """The device, if products of all pairs of states fit its memory."""
+        fits = self.device is not None and self.device.holds(int(self.schema.n_states.sum()))
+        return self.device if fits else None
 
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for the only block, which is this."""
@@ -110,7 +134,7 @@ class TableRows(Rows):
         weights = None if self.weights is None else self.weights[chosen]
         return TableRows(self.table.take(chosen), weights, self.n_jobs, device=self.device)
 
-    def changed(self, weights: Floats | None = None, device: Device | None = None) -> TableRows:
+    def changed(self, weights: Floats | None = None, device: Backend | None = None) -> TableRows:
         """Return the same rows with other weights, or computed elsewhere."""
         weights = self.weights if weights is None else weights
         return TableRows(self.table, weights, self.n_jobs, self.n_rows, device or self.device)
@@ -127,8 +151,35 @@ class TableRows(Rows):
         return TableRows(table, checked[shown], threads, device=self.device)
 
 
+class RowStore(Closing, ABC):
+    """A table that is read block by block.
+
+    `starts` has the first row of every block, and the number of rows at the end.
+    """
+
+    schema: Schema
+    n_rows: int
+    n_variables: int
+    n_missing: Integers  # missing cells of each variable
+    starts: Integers
+    path: Path
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of the blocks where they are kept."""
+
+    @abstractmethod
+    def block(self, k: int) -> PackedTable:
+        """Return the rows ``starts[k]`` to ``starts[k + 1]``, in memory."""
+
+    @abstractmethod
+    def table(self) -> PackedTable:
+        """Return all rows, in memory."""
+
+
 class StoredRows(Rows):
-    """Rows on disk, read block by block; each thread holds one block.
+    """Rows of a store, read block by block; each thread holds one block.
 
     Blocks that stay decoded between passes take up to `max_bytes`. Sums over the rows do not depend
     on `n_jobs`.
@@ -136,11 +187,11 @@ class StoredRows(Rows):
 
     def __init__(
         self,
-        store: PlaneStore,
+        store: RowStore,
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
         max_bytes: int = KEPT_BYTES,
-        device: Device | None = None,
+        device: Backend | None = None,
     ) -> None:
         self.store, self.schema, self.device = store, store.schema, device
         self.n_rows, self.n_blocks = store.n_rows, len(store.starts) - 1
@@ -150,7 +201,7 @@ class StoredRows(Rows):
         self._kept: dict[int, tuple[TableRows, int]] = {}
         self._lock = Lock()
 
-    def changed(self, weights: Floats | None = None, device: Device | None = None) -> StoredRows:
+    def changed(self, weights: Floats | None = None, device: Backend | None = None) -> StoredRows:
         """Return the same rows with other weights, or computed elsewhere."""
         weights = self.weights if weights is None else weights
         return StoredRows(self.store, weights, self.n_jobs, self._max_bytes, device or self.device)
@@ -190,15 +241,15 @@ class StoredRows(Rows):
 
 
 def as_rows(
-    rows: PackedTable | PlaneStore | Rows,
+    rows: PackedTable | RowStore | Rows,
     weights: ArrayLike | None = None,
     n_jobs: int | None = None,
-    device: Device | None = None,
+    device: Backend | None = None,
 ) -> Rows:
     """Return a table or a store as rows; rows, which have their own weights, as they are."""
     if isinstance(rows, PackedTable):
         return TableRows(rows, weights, n_jobs, device=device)
-    if isinstance(rows, PlaneStore):
+    if isinstance(rows, RowStore):
         return StoredRows(rows, weights, n_jobs, device=device)
     if weights is not None:
         raise DataError("these rows have weights of their own: pass them when the rows are made")
@@ -219,11 +270,15 @@ def distinct_rows(rows: Rows) -> Rows:
         return rows
     table, states = rows.table, rows.schema.n_states.tolist()
     possible, work = prod(states), rows.n_rows * prod(sorted(states)[-2:])
-    if possible * _LESS > rows.n_rows or work < _MUCH_WORK or table.n_missing.any():
+    if (
+        possible * _DistinctRule.fewer > rows.n_rows
+        or work < _DistinctRule.work
+        or table.n_missing.any()
+    ):
         return rows
     counts = np.zeros(possible, np.int64)
-    for first in range(0, rows.n_rows, _ROWS_READ):
-        part = table.cells[:, first : min(first + _ROWS_READ, rows.n_rows)]
+    for first in range(0, rows.n_rows, _DistinctRule.rows):
+        part = table.cells[:, first : min(first + _DistinctRule.rows, rows.n_rows)]
         counts += np.bincount(np.ravel_multi_index(tuple(part), states), minlength=possible)
     shown = np.flatnonzero(counts)
     cells = empty_cells(rows.schema, len(shown))
@@ -263,7 +318,7 @@ def draw_rows(n: int, share: float, rng: np.random.Generator) -> Integers:
     """Return about ``share * n`` of the rows ``0..n - 1``, in order, in runs of neighbours."""
     wanted = max(1, round(share * n))
     # Neighbouring rows may be alike: never so few runs that one of them matters much.
-    length = max(1, min(_RUN, wanted // _DRAWS))
+    length = max(1, min(_DrawRule.run, wanted // _DrawRule.draws))
     first = rng.permutation(-(-n // length))[: -(-wanted // length)]
     rows = (np.sort(first)[:, None] * length + np.arange(length)).ravel()
     return rows[rows < n].astype(np.int64)

@@ -28,7 +28,6 @@ from edgegraft.table.schema import Schema
 Cells = NDArray[np.unsignedinteger[Any]]
 
 MAX_PLANES = 64  # states above which a variable has no planes: they would be larger than its codes
-MIN_CODED = 16  # states above which counting codes may be cheaper than counting planes
 
 FORMAT = ContainerFormat(
     "edgegraft-table",

@@ -29,6 +29,7 @@ KINDS: tuple[Kind, ...] = ("nominal", "ordinal", "count", "numeric")
 
 _DTYPES = {str: "category[string]", int: "int64", float: "double", bool: "bool"}
 MAX_STATES = 65535  # codes are uint16 and the last one marks a missing cell
+MISSING = MAX_STATES
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,6 @@ function render() {
   if (details.card) bars(details.card, selected);
   list();
   const query = answer.given.length ? `?given=${encodeURIComponent(answer.link)}` : "";
-  at("as-json").href = `marginals.json${query}`;
   at("as-csv").href = `marginals.csv${query}`;
   depth = history.state.depth;
   at("undo").disabled = depth === 0;

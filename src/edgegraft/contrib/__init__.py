@@ -1,1 +1,0 @@
-"""Plug-ins that bring a dependency of their own."""

@@ -1,1 +1,0 @@
-"""Rows that stay with the workers of a Dask cluster."""

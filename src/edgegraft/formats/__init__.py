@@ -1,0 +1,1 @@
+"""Files of other programs, attached to the core by :mod:`edgegraft.plugins`."""
