@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks.hard import cases
 
 from edgegraft import GraftedMRF
 from edgegraft.conditional.survey_design import weigh
@@ -74,6 +75,16 @@ def test_a_cold_grid_is_built_from_its_strongest_pairs_on():
     found = edges_of(discover(PackedTable.from_codes(bits[:, drawn].T.copy())))
     assert len(found & edges) >= 22
     assert len(found - edges) <= 1
+
+
+def test_a_model_in_doubt_is_built_in_the_order_of_a_joint_fit_and_named():
+    drawn = cases.ising_grid(1.0, 6, 2000)(np.random.default_rng(0))
+    with pytest.warns(IdentificationWarning, match=r"more pairs nearly pass .* 'x\d+' and 'x\d+'"):
+        found = discover(PackedTable.from_codes(drawn.X))
+    kept = edges_of(found)
+    assert 2 * len(kept & drawn.edges) > 0.5 * (len(kept) + len(drawn.edges))
+    assert len(kept - drawn.edges) < 10  # by marginal dependences more than 20
+    assert (found.tests.q_value[found.kept] <= Plan().fdr).all()
 
 
 def test_links_of_copies_are_shown_once():

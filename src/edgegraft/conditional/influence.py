@@ -52,6 +52,11 @@ class Influence:
             out += end.given.by_row(scores)
         return out
 
+    @property
+    def scores(self) -> Floats:
+        """Effective scores: what each row adds to the information times the estimate."""
+        return self.along(self.information)
+
 
 def variance_of_sums(rows: ConditionalRows, values: Floats) -> Floats:
     """Return the variance of sums of values of rows, over rows or clusters."""

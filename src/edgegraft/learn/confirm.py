@@ -75,7 +75,7 @@ class _Doubt:
     def limit(self, n: int) -> float:
         """Return the number of pairs that chance explains."""
         mean = 0.5 * self.per_column * n
-        return mean + self.excess * mean**0.5
+        return mean + self.excess * float(np.sqrt(mean))
 
 
 _DOUBT = _Doubt()
