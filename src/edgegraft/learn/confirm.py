@@ -61,7 +61,7 @@ class _Doubt:
     #: chance pairs of a column at the level where pairs nearly pass, as at the search's threshold:
     #: of `n` columns they are ``n / 2``, with a standard deviation of its root
     per_column: float = 1.0
-    excess: float = 3.0  # standard deviations beyond chance: one table in 700
+    excess: float = 2.0  # standard deviations beyond chance: about one table in 40
     #: the same of rivals: each costs the tests of true edges information, so they are few
     rivals: float = 0.1
     #: times as many violating pairs as beside the tree, from which the joint order is worse: stars
