@@ -157,7 +157,7 @@ def test_whole_numbers_are_frequencies():
 
 
 def test_frequencies_that_are_not_whole_are_warned_of():
-    with pytest.warns(EncodingWarning, match=r"row 1 is 0\.5"):
+    with pytest.warns(EncodingWarning, match=r"row 1: 0\.5"):
         assert not weigh(np.array([1.0, 0.5]), "frequency").sampling
     assert weigh(np.array([2.0, 4.0]), "sampling").weights.sum() == pytest.approx(36 / 20)
 
