@@ -21,8 +21,7 @@ from edgegraft.device.device import Device
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 from edgegraft.ingest import pack
 from edgegraft.learn.discovery import discover
-from edgegraft.objective.penalties import NoisePenalty, StatesPenalty
-from edgegraft.objective.penalty import norms_of
+from edgegraft.objective.penalty import Penalty, norms_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import minimize
 from edgegraft.rank.correlations import Correlations
@@ -116,7 +115,7 @@ def test_the_fit_of_all_pairs_is_that_of_the_solver(there, missing, weighted, mo
     here, elsewhere = make_rows(there, missing, weighted, n_rows=600)
     loss = Pseudolikelihood(here)
     pairs = all_pairs(len(STATES))
-    rule = StatesPenalty(0.01).bound(loss)
+    rule = Penalty(0.01, group_weight="states").bound(loss)
     expected = minimize(loss, rule, loss.layout(pairs)).theta
     norms = norms_of(expected, Layout(STATES, pairs).edge_offset)
     ranking = penalised_fit(PairCounts(elsewhere), rule, len(pairs))
@@ -152,7 +151,7 @@ def test_a_network_is_the_same(data, monkeypatch):
 
 
 def test_ordered_columns_and_all_pairs_without_room_are_ranked_as_on_the_processor(there, data):
-    rule = NoisePenalty(0.03)
+    rule = Penalty(0.03, group_weight="noise")
     table = pack(data, kinds="ordinal")
     loss = Pseudolikelihood(TableRows(table))
     counts = PairCounts(TableRows(table, device=there))

@@ -10,7 +10,7 @@ marginal dependence.
 
 If more pairs nearly pass than chance explains, the rows hardly tell who is linked, and the tree is
 one of chance. The candidates are then the pairs that stand out in a fit of all pairs, dismissed in
-the order of their strengths in it; of what is left, edges that stand in for others go.
+the order of their strengths in it. Of what is left, edges that stand in for others go.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from edgegraft.learn.last_fits import refit
 from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.penalties import NoisePenalty, NoiseWeights
+from edgegraft.objective.noise import NoiseWeights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.rank.correlations import Correlations
@@ -65,7 +65,7 @@ class _Doubt:
     #: the same of rivals: each costs the tests of true edges information, so they are few
     rivals: float = 0.1
     #: times as many violating pairs as beside the tree, from which the joint order is worse: stars
-    #: 4 and more, common cause and chain 1.7; cold models .9 to 1.3 (docs/decisions/012)
+    #: 4 and more, common cause and chain 1.7; cold models .9 to 1.3 (docs/decisions/015)
     worse: float = 1.5
 
     def level(self, per_column: float, n: int) -> float:
@@ -97,7 +97,7 @@ class Confirmation(NamedTuple):
 
     def tree(self) -> Tree:
         """Return all of it in arrays, for :meth:`of_tree`."""
-        noise = self.rule.noise if isinstance(self.rule, NoisePenalty) else None
+        noise = self.rule.noise
         groups = None if self.tests.groups is None else self.tests.groups._asdict()
         return {
             "tests": self.tests._asdict() | {"groups": groups},
@@ -120,7 +120,7 @@ class Confirmation(NamedTuple):
             groups = GroupTests(**{name: values[at] for name, values in groups.items()})
         tests = EdgeTests(**{name: values[at] for name, values in named.items()}, groups=groups)
         rule = search.penalty
-        if tree["noise"] is not None and isinstance(rule, NoisePenalty):
+        if tree["noise"] is not None:
             rule = replace(rule, noise=NoiseWeights(**tree["noise"]))
         model = PairwiseMRF(search.objective.schema, **tree["model"])
         kept, copies = tree["kept"][at], Copies(tree["copies"])
@@ -145,9 +145,9 @@ def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> C
         if not network.admit(network.violating):
             break
         network.fit()
-    if network.in_doubt and network.build_jointly():
-        network.drop_stand_ins()
-    else:
+    by_tree = not (network.in_doubt and network.build_jointly())
+    network.drop_stand_ins()
+    if by_tree:
         network.bridge(_pairs(tree))
     network.fit()
     return network.conclude()
@@ -249,8 +249,7 @@ class _Decisions:
 
     def drop_stand_ins(self) -> None:
         """Drop edges that stand in for pairs which nearly pass."""
-        self._rivals = self._near(_DOUBT.rivals)
-        found = stand_ins(self._network, self._rivals, self._judge)
+        found = stand_ins(self._network, self._near(_DOUBT.rivals), self._judge)
         self._network.drop(set(found) - set(_pairs(self._rules.required)))
         self.dismiss()
         self._verdicts |= found

@@ -26,7 +26,7 @@ class _Rule:
     """How all pairs are fitted."""
 
     #: penalty of a cell in units of ``1 / sqrt(rows)``, the noise of its gradient: from .1 to 1 the
-    #: average precision of cold models moves by .04 at most (docs/decisions/012-cold-models.md)
+    #: average precision of cold models moves by .04 at most (docs/decisions/015-cold-models.md)
     level: float = 0.2
     ridge: float = 1e-6  # a budget: pairs without a finite optimum stay finite
     tol: float = 1e-3  # of a gradient, and steps: a budget, the order settles early
