@@ -175,7 +175,7 @@ def test_warm_runs_take_other_rows():
     loss = make_loss(table)
     half = make_loss(table.take(np.arange(1000)))
     first = grow(half, NOISE, penalised(tol=1e-6))
-    warm = run_search(first.warm(replace(first.problem, objective=loss)))
+    warm = run_search(first.warm(replace(first.problem, objective=loss, penalty=NOISE)))
     cold = grow(loss, NOISE, penalised(tol=1e-6))
     np.testing.assert_allclose(
         warm.solution.info.objective, cold.solution.info.objective, rtol=1e-8
