@@ -27,14 +27,13 @@ from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Plan, SearchState, Settings, grow
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 
 THREADS = 2
 SEEDS = 3
-PENALTY = NoisePenalty(0.006, 1e-3)
+PENALTY = Penalty(0.006, 1e-3, group_weight="noise")
 BP_PENALTY = replace(PENALTY, penalty=0.012)
 UNIFORM_PENALTY = replace(PENALTY, penalty=0.014)  # only the test excludes weak pairs
 HUB_PENALTY = replace(PENALTY, penalty=0.017)

@@ -23,7 +23,6 @@ from edgegraft.grafting.problem import losses, penalty_of, search_settings
 from edgegraft.learn import Plan, Settings
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
@@ -91,7 +90,7 @@ def _paper(
     # Tables are counted once and kept, as in the paper: only the first use of a pair has a cost.
     counts = MemoizedCounts(TableRows(table, n_jobs=n_jobs))
     engine = CountedPropagation(tol=_MESSAGE_TOL, pair_method="product")
-    rule = make_penalty(
+    rule = Penalty(
         PAPER_PENALTY if penalty is None else penalty,
         PAPER_RIDGE if ridge is None else ridge,
         group_weight="states",

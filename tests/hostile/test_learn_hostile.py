@@ -10,7 +10,6 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import certify, grow
-from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
@@ -22,7 +21,7 @@ STRATEGIES = ("best-choice", "first-hit", "exhaustive")
 def learn(codes, penalty, *, noise=False, **settings):
     table = PackedTable.from_codes(np.asarray(codes))
     loss = Pseudolikelihood(table)
-    rule = NoisePenalty(penalty.penalty, penalty.ridge) if noise else penalty
+    rule = Penalty(penalty.penalty, penalty.ridge, group_weight="noise") if noise else penalty
     return grow(loss, rule, penalised(**settings), counts=PairCounts(table))
 
 

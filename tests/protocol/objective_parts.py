@@ -17,12 +17,10 @@ from edgegraft.device import find_device
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective import (
     Likelihood,
-    NoisePenalty,
     Penalty,
     Pseudolikelihood,
-    StatesPenalty,
 )
-from edgegraft.objective.penalties import NoiseWeights
+from edgegraft.objective.noise import NoiseWeights
 from edgegraft.table.blocks import StoredRows, TableRows
 from tests.conftest import DEVICE, CutTable, random_codes
 
@@ -152,7 +150,7 @@ PENALTIES = {
     "group and ridge": Penalty(0.3, 0.2),
     "ridge alone": Penalty(0.0, 0.2),
     "none": Penalty(),
-    "by states": StatesPenalty(0.05, 0.1),
-    "by noise": NoisePenalty(0.3, 0.1, noise=NOISE),
+    "by states": Penalty(0.05, 0.1, group_weight="states"),
+    "by noise": Penalty(0.3, 0.1, noise=NOISE, group_weight="noise"),
     "nodes too": Penalty(0.3, 0.1, penalize_nodes=True),
 }

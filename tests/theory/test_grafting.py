@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 from edgegraft.grafting import CandidateStream
 from edgegraft.learn import certify
-from edgegraft.objective.penalties import NoisePenalty
+from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 from tests import fit_checks
 from tests.learn_cases import PENALTY, grow_logged, make_loss, make_table
@@ -90,7 +90,7 @@ def test_all_strategies_over_edges_end_at_one_optimum(table, loss):
 @pytest.mark.parametrize("noise", [False, True])
 def test_conditions_hold_when_derived_from_the_rows(table, noise):
     objective = make_loss(table)
-    penalty = NoisePenalty(PENALTY.penalty, PENALTY.ridge) if noise else PENALTY
+    penalty = Penalty(PENALTY.penalty, PENALTY.ridge, group_weight="noise") if noise else PENALTY
     growth, _ = grow_logged(objective, penalty, tol=TOL)
     outside, inside = independent_check(table, growth)
     assert outside <= growth.policy.slack + 1e-9
@@ -119,7 +119,7 @@ def test_first_hit_is_a_reservoir_of_one_with_one_test(table):
 def test_noise_weights_follow_the_chi_squared_quantile(n_states):
     codes = np.tile(np.arange(n_states), 60)[:, None].repeat(30, axis=1)
     loss = make_loss(PackedTable.from_codes(codes))
-    noise = NoisePenalty(1.0).bound(loss).noise
+    noise = Penalty(1.0, group_weight="noise").bound(loss).noise
     dof = (n_states - 1) ** 2
     exact = (1 - 1 / n_states) ** 2 * chi2.isf(1 / 29, dof) / dof
     np.testing.assert_allclose(noise.of(np.array([(0, 1)])) ** 2, exact, rtol=0.03)
@@ -132,7 +132,7 @@ def test_chance_passes_the_test_equally_often_for_all_numbers_of_states():
     kinds = [(2, 3, 8)[i % 3] for i in range(n)]
     codes = np.stack([rng.choice(s, 5000, p=shares[s]) for s in kinds], axis=1)
     loss = make_loss(PackedTable.from_codes(codes))
-    growth, _ = grow_logged(loss, NoisePenalty(2 / np.sqrt(5000)), max_edges=0)
+    growth, _ = grow_logged(loss, Penalty(2 / np.sqrt(5000), group_weight="noise"), max_edges=0)
     pairs = np.stack(np.triu_indices(n, 1), axis=1)
     scores = growth.judge(pairs).scores
     kind = np.sort(np.array(kinds)[pairs], axis=1) @ [10, 1]

@@ -10,7 +10,6 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalties import StatesPenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, fit_parameters, minimize
@@ -22,7 +21,7 @@ PENALTIES = {
     "ridge": Penalty(0.0, 0.01),
     "group": Penalty(0.01),
     "group and ridge": Penalty(0.01, 0.01),
-    "states": StatesPenalty(0.002, 0.001),
+    "states": Penalty(0.002, 0.001, group_weight="states"),
     "nodes too": Penalty(0.01, 0.01, penalize_nodes=True),
 }
 ENGINES = {

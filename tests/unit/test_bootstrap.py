@@ -21,7 +21,6 @@ from edgegraft.learn import discover, grow
 from edgegraft.learn.bootstrap import bootstrap, strength_intervals
 from edgegraft.learn.replicate import Draws, Replicator
 from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
@@ -30,7 +29,7 @@ from edgegraft.table.blocks import TableRows
 from tests.learn_cases import penalised
 
 N_ROWS = 800
-NOISE = NoisePenalty(2 / np.sqrt(N_ROWS), 1e-3)
+NOISE = Penalty(2 / np.sqrt(N_ROWS), 1e-3, group_weight="noise")
 
 
 def make_codes(states=3, n_rows=N_ROWS, seed=0, missing=0.0):
@@ -156,7 +155,7 @@ def test_a_cut_of_the_false_discovery_rate_only_takes_away(table):
 
 def test_replicates_of_a_likelihood_are_counted_again(table):
     loss = Likelihood(PairCounts(table), ExactEngine())
-    growth = grow(loss, NoisePenalty(1 / np.sqrt(N_ROWS), 1e-3), penalised())
+    growth = grow(loss, Penalty(1 / np.sqrt(N_ROWS), 1e-3, group_weight="noise"), penalised())
     result = bootstrap(growth, table, 10)
     assert frequency_of(result, [0, 1]) == 1.0
     assert result.lower[0] < result.strength[0]

@@ -25,7 +25,7 @@ from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 from edgegraft.learn import Settings, certify, grow
 from edgegraft.learn.discovery import discover
 from edgegraft.objective import block_sums, scoring
-from edgegraft.objective.penalties import NoisePenalty
+from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.rank.correlations import Correlations
 from edgegraft.rank.mean_fields import mean_field
@@ -177,7 +177,9 @@ def test_the_certificate_is_of_all_pairs(there, weighted, max_edges, monkeypatch
     codes[:, 7] = rng.random(1000) < 0.01  # rare: its residuals are far from zero in few rows
     weights = rng.uniform(0.5, 2.0, 1000) if weighted else None
     loss = Pseudolikelihood(TableRows(PackedTable.from_codes(codes), weights, device=there))
-    search = grow(loss, NoisePenalty(0.03), Settings(max_edges=max_edges, random_state=0))
+    search = grow(
+        loss, Penalty(0.03, group_weight="noise"), Settings(max_edges=max_edges, random_state=0)
+    )
     whole, compared = (certify(search, max_pairs=most) for most in (1000, 50))
     assert compared.exhaustive
     assert compared[:3] == whole[:3]
@@ -190,7 +192,9 @@ def test_too_many_violating_pairs_leave_a_sample(there, monkeypatch):
     monkeypatch.setattr("edgegraft.learn.certificate._PER_COLUMN", 0)
     codes = make_scale_free(30, n_states=2, n_rows=1000, random_state=0).X.astype(int)
     loss = Pseudolikelihood(TableRows(PackedTable.from_codes(codes), device=there))
-    found = certify(grow(loss, NoisePenalty(0.01), Settings(max_edges=2)), max_pairs=50)
+    found = certify(
+        grow(loss, Penalty(0.01, group_weight="noise"), Settings(max_edges=2)), max_pairs=50
+    )
     assert (found.n_checked, found.exhaustive) == (50, False)
 
 

@@ -23,14 +23,14 @@ from edgegraft.learn import (
 )
 from edgegraft.learn.reweigh import reweighed, unexplained
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.penalties import NoisePenalty, noise_weights
+from edgegraft.objective.noise import noise_weights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 from tests.learn_cases import make_loss, make_table, penalised
 
-NOISE = NoisePenalty(0.02, 1e-3)
+NOISE = Penalty(0.02, 1e-3, group_weight="noise")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from edgegraft.learn.certificate import certify
 from edgegraft.learn.graded import GradedRidge, fit_graded
 from edgegraft.objective import scoring
 from edgegraft.objective.featured import Featured, featured
-from edgegraft.objective.penalties import NoisePenalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import fit_parameters
@@ -98,7 +97,7 @@ def test_products_give_the_gradients_of_tables(missing, monkeypatch):
 
 
 def test_a_penalised_search_ends_where_nothing_violates():
-    found = grow(loss_of(), NoisePenalty(0.1), Settings(relaxed=False, tol=1e-5))
+    found = grow(loss_of(), Penalty(0.1, group_weight="noise"), Settings(relaxed=False, tol=1e-5))
     assert len(found.graph) >= 3
     checked = certify(found)
     assert checked.n_violating == 0

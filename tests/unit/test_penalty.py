@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from edgegraft.core import Layout
 from edgegraft.core.pairs import PairTables, table_offsets
-from edgegraft.objective.penalties import NoisePenalty, NoiseWeights, StatesPenalty, make_penalty
+from edgegraft.objective.noise import NoiseWeights
 from edgegraft.objective.penalty import Penalty
 from tests import fit_checks
 
@@ -18,9 +18,9 @@ SETTINGS = [
     Penalty(0.3),
     Penalty(0.3, 0.2),
     Penalty(0.0, 0.2),
-    StatesPenalty(0.05, 0.1),
+    Penalty(0.05, 0.1, group_weight="states"),
     Penalty(0.3, 0.1, penalize_nodes=True),
-    NoisePenalty(0.3, 0.1, noise=NOISE),
+    Penalty(0.3, 0.1, noise=NOISE, group_weight="noise"),
 ]
 
 
@@ -107,7 +107,7 @@ def test_scores_of_a_gradient_and_of_tables_agree(penalty):
 
 def test_noise_weights_ask_for_data():
     with pytest.raises(ValueError, match="need data"):
-        NoisePenalty(0.1).groups(LAYOUT)
+        Penalty(0.1, group_weight="noise").groups(LAYOUT)
 
 
 def test_no_edges_have_no_score():
@@ -124,7 +124,7 @@ def test_no_edges_have_no_score():
 )
 def test_senseless_settings_are_refused(settings, words):
     with pytest.raises(ValueError, match=words):
-        make_penalty(**settings)
+        Penalty(**settings)
 
 
 def test_a_flat_gradient_needs_its_layout():

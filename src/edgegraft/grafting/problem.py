@@ -25,7 +25,6 @@ from edgegraft.inference import likelihood_engine
 from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Solution, Stopping, minimize
@@ -141,7 +140,7 @@ def ridge_of(rows: float, n_rows: float) -> float:
 def penalty_of(plan: Plan, objective: Objective) -> Penalty:
     """Return the penalty that a plan asks for with given data."""
     level = chance_level(objective) if plan.penalty == "auto" else plan.penalty
-    return make_penalty(
+    return Penalty(
         level,
         _ridge(plan, _RIDGE_ROWS.search, objective.n_rows),
         group_weight=plan.group_weight,

@@ -153,15 +153,13 @@ class ExactEngine:
         """Return independent exact samples, one per row."""
         potentials, messages, _ = _collect(check_theta(theta, state.layout), state.tree)
         n = state.layout.n_variables
-        samples = np.empty((n_samples, n), np.int64)
-        at_once = max(_DRAWS_AT_ONCE // max(n, 1), 1)
+        parts, at_once = [], max(_DRAWS_AT_ONCE // max(n, 1), 1)
         for first in range(0, n_samples, at_once):
-            size = min(at_once, n_samples - first)
-            columns = np.empty((n, size), np.int64)
-            uniform = rng.random((size, n)).T.copy()
+            columns = np.empty((n, min(at_once, n_samples - first)), np.int64)
+            uniform = rng.random(columns.shape[::-1]).T  # row by row: parts change no draw
             junction_draws.draw(state.tree, potentials, messages, uniform, columns)
-            samples[first : first + size] = columns.T
-        return samples
+            parts.append(columns.T)
+        return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
 def _calibrate(theta: Floats, tree: buckets.JunctionTree) -> Marginals:

@@ -1,7 +1,4 @@
-"""Candidate pairs: correlations, the strongest partners of a variable, pairs that were never seen.
-
-*Correlations* of two variables are those of their contrasts, functions of the states with mean 0
-and variance 1 (:mod:`edgegraft.rank.correlations`).
+"""Candidate pairs: the strongest partners of a variable, pairs that were never seen.
 
 *Partners* are bounded heaps, filled as pairs stream by. Row ``i`` of `partner` and `score` is a
 heap of the ``k`` best so far, its smallest at the root (-1: empty). The order is total, larger
@@ -21,19 +18,17 @@ one, so no square root is needed to find the pair of a number. `keys` and `value
 that holds every pair seen; a pair that is drawn is entered there with the value `OUT`.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.counting.pairs import TILE, add_tile
 from edgegraft.kernels.structures import slot_of
 
 BLOCK = 128  # variables per side of a block whose planes stay in cache together
 
 
-@kernel
+@helper
 def offer(partner, score, i, j, value):
     """Let `j` into the heap of `i` if it is good enough."""
     k = partner.shape[1]
@@ -56,7 +51,7 @@ def offer(partner, score, i, j, value):
     partner[i, at] = j
 
 
-@kernel
+@helper
 def _worse(score, partner, other_score, other_partner):
     if score != other_score:
         return score < other_score
@@ -96,7 +91,7 @@ def offer_binary(words, ones, n_rows, partner, score, first, step):
                     _offer_tile(counts, ones, scale, n_rows, i, j, high, wide, partner, score)
 
 
-@kernel
+@helper
 def _offer_tile(counts, ones, scale, n_rows, i, j, high, wide, partner, score):
     for a in range(i, i + high):
         for b in range(max(j, a + 1), j + wide):
@@ -149,7 +144,7 @@ def draw_from_list(keys, values, left, n_left, words, out):
     return count, n_left
 
 
-@kernel
+@helper
 def _pair_at(n, member, blocks, number):
     """Return the pair of an ordered pair's number within the level."""
     b = np.searchsorted(blocks[:, 4], number, "right")
@@ -168,7 +163,7 @@ def _pair_at(n, member, blocks, number):
     return min(i, j) * n + max(i, j)
 
 
-@kernel
+@helper
 def _below(words, limit):
     """Return a uniform integer in ``0 .. limit - 1``, without bias."""
     mask = np.uint64(limit - 1)
@@ -193,65 +188,3 @@ def _next_word(words):
     words[2] ^= shifted
     words[3] = (words[3] << np.uint64(45)) | (words[3] >> np.uint64(19))
     return mixed
-
-
-class Contrasts(NamedTuple):
-    """The contrasts of all variables, one after another."""
-
-    state_start: np.ndarray  # int64 (n + 1,)
-    column_start: np.ndarray  # int64 (n + 1,): one column for each observed state but the first
-    basis_start: np.ndarray  # int64 (n + 1,)
-    basis: np.ndarray  # float64: tables (states, columns), row by row
-    occurs: np.ndarray  # bool: one per state
-
-
-@kernel
-def correlate(values, offsets, edges, contrasts, pseudocount, out, out_start):
-    """Write the correlation block of each pair table, row by row, at its place in `out`.
-
-    `pseudocount` rows are added to a table, spread evenly over the cells of states that occur.
-    """
-    state_start, column_start, basis_start, basis, occurs = contrasts
-    for e in range(edges.shape[0]):
-        i, j = edges[e, 0], edges[e, 1]
-        rows = state_start[i + 1] - state_start[i]
-        columns = state_start[j + 1] - state_start[j]
-        high = column_start[i + 1] - column_start[i]
-        wide = column_start[j + 1] - column_start[j]
-        own_i = basis[basis_start[i] : basis_start[i + 1]].reshape(rows, high)
-        own_j = basis[basis_start[j] : basis_start[j + 1]].reshape(columns, wide)
-        block = out[out_start[e] : out_start[e] + high * wide].reshape(high, wide)
-        if high == 0 or wide == 0:
-            continue
-        shown_i = occurs[state_start[i] : state_start[i + 1]].sum()
-        added = pseudocount / (shown_i * occurs[state_start[j] : state_start[j + 1]].sum())
-        total = pseudocount
-        mean_i = np.zeros(high)
-        mean_j = np.zeros(wide)
-        along = np.empty(wide)
-        block[:] = 0.0
-        for a in range(rows):
-            if not occurs[state_start[i] + a]:
-                continue
-            along[:] = 0.0
-            of_row = 0.0
-            for b in range(columns):
-                if occurs[state_start[j] + b]:
-                    count = values[offsets[e] + a * columns + b]
-                    total += count
-                    count += added
-                    of_row += count
-                    for y in range(wide):
-                        along[y] += count * own_j[b, y]
-            for y in range(wide):
-                mean_j[y] += along[y]
-            for x in range(high):
-                mean_i[x] += of_row * own_i[a, x]
-                for y in range(wide):
-                    block[x, y] += own_i[a, x] * along[y]
-        if total == 0.0:  # no row in which both are known, and nothing added
-            continue
-        # With missing cells the margins of a table are its own, not those of the variables.
-        for x in range(high):
-            for y in range(wide):
-                block[x, y] = block[x, y] / total - mean_i[x] * mean_j[y] / (total * total)

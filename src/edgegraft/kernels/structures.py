@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 
-@kernel
+@helper
 def slot_of(keys, key):
     """Return the slot of `key`, or the free slot where it belongs."""
     mask = keys.shape[0] - 1
@@ -49,21 +49,21 @@ def insert(keys, values, new_keys, new_values):
     return old
 
 
-@kernel
+@helper
 def join(keys, a, b, n):
     """Add the edge between the vertices `a` and `b` of `n` to a set."""
     key = min(a, b) * n + max(a, b)
     keys[slot_of(keys, key)] = key
 
 
-@kernel
+@helper
 def joined(keys, a, b, n):
     """Return whether a set has the edge between `a` and `b`."""
     key = min(a, b) * n + max(a, b)
     return keys[slot_of(keys, key)] == key
 
 
-@kernel
+@helper
 def enlarged(keys):
     """Return a set with twice the slots."""
     larger = np.full(2 * keys.shape[0], -1, np.int64)
@@ -82,14 +82,14 @@ class Heap(NamedTuple):
     length: np.ndarray  # int64 (1,)
 
 
-@kernel
+@helper
 def empty_heap(n):
     """Return a heap with capacity for the vertices ``0..n-1``."""
     place = np.full(n, -1, np.int64)
     return Heap(np.empty(n, np.int64), place, np.empty((n, 2)), np.zeros(1, np.int64))
 
 
-@kernel
+@helper
 def put(heap, v, first, second):
     """Add `v` with the key ``(first, second)``, or give it that key."""
     heap.key[v, 0] = first
@@ -101,7 +101,7 @@ def put(heap, v, first, second):
     _sift_down(heap, _sift_up(heap, heap.place[v]))
 
 
-@kernel
+@helper
 def discard(heap, v):
     """Remove `v` if it is there."""
     at = heap.place[v]
@@ -116,7 +116,7 @@ def discard(heap, v):
         _sift_down(heap, _sift_up(heap, at))
 
 
-@kernel
+@helper
 def pop(heap):
     """Remove and return the vertex of the smallest key, -1 if the heap is empty."""
     if heap.length[0] == 0:
@@ -126,7 +126,7 @@ def pop(heap):
     return v
 
 
-@kernel
+@helper
 def _before(heap, v, w):
     for part in range(2):
         if heap.key[v, part] != heap.key[w, part]:
@@ -134,7 +134,7 @@ def _before(heap, v, w):
     return v < w
 
 
-@kernel
+@helper
 def _sift_up(heap, at):
     v = heap.items[at]
     while at > 0:
@@ -149,7 +149,7 @@ def _sift_up(heap, at):
     return at
 
 
-@kernel
+@helper
 def _sift_down(heap, at):
     v = heap.items[at]
     while 2 * at + 1 < heap.length[0]:
@@ -209,7 +209,7 @@ def sweep_levels(start, neighbour, roots):
     return level
 
 
-@kernel
+@helper
 def _breadth_first(root, start, neighbour, level, queue):
     queue[0] = root
     level[root] = 0

@@ -37,7 +37,7 @@ from edgegraft.learn.last_fits import refit
 from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.penalties import NoisePenalty, NoiseWeights
+from edgegraft.objective.noise import NoiseWeights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 from edgegraft.rank.correlations import Correlations
@@ -65,7 +65,7 @@ class Confirmation(NamedTuple):
 
     def tree(self) -> Tree:
         """Return all of it in arrays, for :meth:`of_tree`."""
-        noise = self.rule.noise if isinstance(self.rule, NoisePenalty) else None
+        noise = self.rule.noise
         groups = None if self.tests.groups is None else self.tests.groups._asdict()
         return {
             "tests": self.tests._asdict() | {"groups": groups},
@@ -87,7 +87,7 @@ class Confirmation(NamedTuple):
             groups = GroupTests(**{name: values[at] for name, values in groups.items()})
         tests = EdgeTests(**{name: values[at] for name, values in named.items()}, groups=groups)
         rule = search.penalty
-        if tree["noise"] is not None and isinstance(rule, NoisePenalty):
+        if tree["noise"] is not None:
             rule = replace(rule, noise=NoiseWeights(**tree["noise"]))
         model = PairwiseMRF(search.objective.schema, **tree["model"])
         kept, copies = tree["kept"][at], Copies(tree["copies"])

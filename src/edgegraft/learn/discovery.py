@@ -207,8 +207,9 @@ def resume_discovery(
 
 
 def _learn(stages: Stages, observers: Sequence[Observer], interruption: Interruption) -> Discovery:
-    found = _conclude(stages.search(observers), stages)
-    found = _with_prediction(found, stages, interruption)
+    with one_blas_thread():  # many small matrices, for which threads wait for each other
+        found = _conclude(stages.search(observers), stages)
+        found = _with_prediction(found, stages, interruption)
     return found._replace(interrupted=interruption.asked)
 
 
@@ -216,8 +217,7 @@ def _conclude(search: SearchState, stages: Stages) -> Discovery:
     """Dismiss and admit again, fit what is kept, and report."""
     plan, file, ended = stages.plan, stages.file, search
     converged = search.solution.info.converged  # before tests add edges
-    with one_blas_thread():  # the tests use the threads
-        search, network = decide(search, stages)
+    search, network = decide(search, stages)
     tests, kept = network.tests, network.kept
     strengths = (search.model() if plan.cuts else network.model).edge_strengths()
     last, fitted, final = last_fit(search, kept, plan, file)
@@ -253,10 +253,9 @@ def _match_shares(
 
     def match() -> Tree:
         ridge, seed = last_ridge(plan, search.objective), plan.random_state
-        with one_blas_thread():  # chains would amplify the rounding of another number
-            found, agreement = match_margins(
-                model, stages.counts(), ridge, features=features, seed=seed
-            )
+        found, agreement = match_margins(
+            model, stages.counts(), ridge, features=features, seed=seed
+        )
         return {"theta": found.theta, "agreement": agreement and agreement.tree()}
 
     tree = stages.file.stage("shares", match)
@@ -310,9 +309,8 @@ def _with_prediction(found: Discovery, stages: Stages, interruption: Interruptio
         made = _refit_to_rows(made, rows, more, stages, stopped)
 
     def compare() -> Tree:
-        with one_blas_thread():
-            seed = stages.plan.random_state
-            agreement = compare_margins(made.model, stages.counts(), seed=seed)
+        seed = stages.plan.random_state
+        agreement = compare_margins(made.model, stages.counts(), seed=seed)
         return {"agreement": agreement and agreement.tree()}
 
     agreement = Agreement.of_tree(file.stage("prediction shares", compare)["agreement"])
@@ -415,8 +413,7 @@ def _edge_columns(
         return columns
 
     def test_whole() -> Tree:
-        with one_blas_thread():
-            found = judge_tables(tested, stages.sample, stages.plan.n_jobs, **stages.variance)
+        found = judge_tables(tested, stages.sample, stages.plan.n_jobs, **stages.variance)
         return {"p_table": found}
 
     whole = file.stage("tables", test_whole)["p_table"][place]

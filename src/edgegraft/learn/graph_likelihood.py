@@ -20,8 +20,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import GroupWeight, make_penalty
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective.penalty import GroupWeight, Penalty
 from edgegraft.optimize.by_chains import Fit, climb, penalty_pull, warn_unsettled
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table.blocks import TableRows
@@ -62,7 +61,7 @@ class GraphLikelihood:
         self._exact = affordable(self._tables, _EXACT)
         # The likelihood counts an edge once, the pseudolikelihood from both ends.
         weight: GroupWeight = "sqrt" if features is None else "noise"
-        self._rule = make_penalty(1.0, ridge / 2.0, group_weight=weight).bound(self.loss)
+        self._rule = Penalty(1.0, ridge / 2.0, group_weight=weight).bound(self.loss)
         self._fit = Fit.of(counts, self.layout, features)
 
     def tables(self, theta: Floats) -> Floats:

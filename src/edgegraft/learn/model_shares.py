@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from edgegraft.core import Layout
 from edgegraft.core.types import Floats
@@ -172,5 +172,5 @@ def _measure(layout: Layout, draws: NDArray[Any]) -> tuple[Floats, Floats, bool]
 
 def _differ(differences: Floats, error: Floats) -> bool:
     """Return whether the largest of many differences is more than noise."""
-    limit = norm.isf(_LEVEL / 2.0 / len(error))
+    limit = -ndtri(_LEVEL / 2.0 / len(error))
     return bool((np.abs(differences) > limit * error + _ALIKE).any())

@@ -19,8 +19,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import pair_ids
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import make_penalty
-from edgegraft.objective.penalty import Penalty, norms_of
+from edgegraft.objective.penalty import GroupWeight, Penalty, norms_of
 from edgegraft.optimize.solver import Solution, Stopping, minimize
 
 _LEAP, _STEP, _FINE = 0.25, 0.5, 0.7  # of the penalty, from one fit to the next
@@ -60,8 +59,8 @@ class Path:
 
     def __init__(self, loss: Objective, pairs: Edges, tol: float) -> None:
         self.loss, self.pairs, self._tol = loss, pairs, tol
-        weight = "sqrt" if loss.features is None else "noise"
-        self._rule = make_penalty(1.0, group_weight=weight).bound(loss)
+        weight: GroupWeight = "sqrt" if loss.features is None else "noise"
+        self._rule = Penalty(1.0, group_weight=weight).bound(loss)
         self._active: Mask = np.zeros(len(pairs), bool)
 
     def begin(

@@ -22,8 +22,8 @@ from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats
 from edgegraft.kernels.conditionals.row_conditionals import state_conditionals
+from edgegraft.objective.noise import noise_weights
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import NoisePenalty, noise_weights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table.blocks import TableRows
 
@@ -34,7 +34,7 @@ _MIN_ROWS, _MAX_ROWS = 256, 4096  # a mean over these has an error of 6 % at mos
 def reweighed(rule: Penalty, objective: Objective, theta: Floats, layout: Layout) -> Penalty:
     """Return a penalty with the noise that fitted parameters leave, if it has noise weights."""
     rows = sample_of(objective)
-    if not isinstance(rule, NoisePenalty) or rows is None:
+    if rule.group_weight != "noise" or rows is None:
         return rule
     tables = objective.expand(theta, layout)
     left = unexplained(rows, tables, Layout(layout.states, layout.edges), objective.features)

@@ -2,7 +2,7 @@
 
 With noise weights and margins of variance ``v``, no table of a pair has a gradient above
 ``terms sqrt(v_i v_j)``, by the inequality of Cauchy and Schwarz. So no pair passes the activation
-test if ``N <= q(k)``, the quantile of :mod:`~edgegraft.objective.penalties`.
+test if ``N <= q(k)``, the quantile of :mod:`~edgegraft.objective.noise`.
 
 The likelihood ratio of a pair of ``d + 1`` states in a conditional of ``c`` columns is at most
 ``2 (N - c) log(d + 1)`` (columns that determine each other); it has at least ``d`` directions, of
@@ -27,8 +27,8 @@ from edgegraft.conditional.conditional import ROWS_PER_FEATURE
 from edgegraft.conditional.coordinates import MIN_MEETINGS
 from edgegraft.config import Plan
 from edgegraft.errors import TooFewRowsWarning
+from edgegraft.objective.noise import NoiseWeights
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import NoisePenalty, NoiseWeights
 from edgegraft.objective.penalty import Penalty
 from edgegraft.table import PackedTable
 
@@ -43,7 +43,7 @@ def too_few_rows(objective: Objective, rule: Penalty, plan: Plan) -> bool:
     `rule` judges pairs, and is bound to the objective.
     """
     n, n_rows = len(objective.schema), objective.n_rows
-    if n < 2 or not isinstance(rule, NoisePenalty) or rule.noise is None:
+    if n < 2 or rule.noise is None:
         return False
     score = objective.terms / np.sqrt(_quantile(rule.noise)) / max(rule.penalty, 1e-300)
     levels = [level for level in (plan.fdr, plan.fwer) if isinstance(level, float | int)]
@@ -79,7 +79,7 @@ def warn_of_sparse_pairs(table: PackedTable, rule: Penalty) -> None:
     n, n_rows = table.n_variables, table.n_rows
     if n < 2 or not table.n_missing.any():
         return
-    if not isinstance(rule, NoisePenalty) or rule.noise is None:
+    if rule.noise is None:
         return
     shown = np.flatnonzero(table.n_missing < n_rows)[:_MAX_COLUMNS]
     rows = np.linspace(0, n_rows - 1, min(n_rows, _SAMPLED)).astype(np.int64)

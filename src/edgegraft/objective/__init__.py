@@ -2,17 +2,13 @@
 
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Evaluation, Objective
-from edgegraft.objective.penalties import NoisePenalty, StatesPenalty, make_penalty
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 
 __all__ = [
     "Evaluation",
     "Likelihood",
-    "NoisePenalty",
     "Objective",
     "Penalty",
     "Pseudolikelihood",
-    "StatesPenalty",
-    "make_penalty",
 ]

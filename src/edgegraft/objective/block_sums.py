@@ -26,17 +26,15 @@ from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.counts.pair_counts import weigh_states
 from edgegraft.device.pseudolikelihood import evaluate_on_device
 from edgegraft.kernels.conditionals.counted import work_counted
-from edgegraft.kernels.conditionals.lookup import Places, exchange, gather_tables
+from edgegraft.kernels.conditionals.lookup import exchange
 from edgegraft.kernels.conditionals.pseudolikelihood import (
     Columns,
     Results,
     scratch_for,
     work_bundles,
 )
-from edgegraft.objective.bundles import BundleSources, bundle, by_width, route, wire
+from edgegraft.objective.bundles import COST, PIECES, BundleSources, bundle, by_width, route, wire
 from edgegraft.table.blocks import TableRows
-
-_PIECES = 4  # pieces of work per thread, so that the last to finish is not waited for long
 
 
 class Job(NamedTuple):
@@ -106,7 +104,7 @@ def do_jobs(
         nodes = np.zeros((job.scatter.n_bundles, int(job.scatter.widths.max(initial=1))))
         results.append(Results(sums, nodes, np.zeros(len(columns.states))))
         task = partial(_work, columns, _inputs(layout, theta, job.forward), job, results[-1])
-        n_pieces = 1 if n_jobs == 1 else min(job.forward.n_bundles, _PIECES * n_jobs)
+        n_pieces = 1 if n_jobs == 1 else min(job.forward.n_bundles, PIECES * n_jobs)
         # Every n-th bundle: neighbours in order often take equally long.
         tasks += [(task, np.arange(k, job.forward.n_bundles, n_pieces)) for k in range(n_pieces)]
     run(lambda item: item[0](item[1]), tasks, n_jobs)
@@ -162,7 +160,6 @@ def _work(
 MAX_CELLS = 1 << 24  # of the matrix of products: 128 MiB
 _PART_BYTES = 1 << 24  # of residuals by state, before they are folded to features
 _ROWS = 4096  # per product; products are added in double precision
-_MULTIPLY, _WRITE = 0.03, 0.6  # nanoseconds per row: a multiply-add in single precision, a cell
 
 
 def price(columns: Columns, features: Features) -> float:
@@ -171,46 +168,62 @@ def price(columns: Columns, features: Features) -> float:
     In the measure of :func:`~edgegraft.objective.bundles.estimate`.
     """
     n_columns = float(features.free.sum())
-    if n_columns**2 > MAX_CELLS:
+    if float(features.widths.sum()) ** 2 > MAX_CELLS:
         return float("inf")
     double = columns.weights.dtype.itemsize / 4
-    return double * (_MULTIPLY * n_columns**2 + _WRITE * n_columns)
+    return double * (COST.multiply * n_columns**2 + COST.write * n_columns)
 
 
 class AllPairs:
-    """Sums of the residuals of every variable over the features of every other."""
+    """Sums of the residuals of every variable over the features of every other.
+
+    Products are of all states but the first. What that has is the total less the others', or a
+    product of its own if cells are missing; its residuals are minus the sum of the others.
+    """
 
     def __init__(
         self, columns: Columns, layout: Layout, theta: Floats, features: Features, n_jobs: int
     ) -> None:
-        plain, free = features.is_plain, features.free
+        self._widths, plain, free = features.widths, features.is_plain, features.free
+        self._start = start = _starts(self._widths)
         gaps = plain & (columns.radix > columns.states)
-        indicators, scores = np.where(plain, free + gaps, 0), np.where(plain, 0, free)
-        n_plain = int(indicators.sum())
-        source = np.where(plain, _starts(indicators), n_plain + _starts(scores))
-        self._places = Places(features.widths, plain, source, gaps, _starts(free))
-        residuals = _residuals(columns, layout, theta, features, self._places.target, n_jobs)
-        self._sums = np.zeros((n_plain + int(scores.sum()) + 1, len(residuals)))
-        owner = np.repeat(np.arange(len(plain)), indicators)
-        state = np.arange(n_plain) - source[owner] + 1
-        state[state == columns.states[owner]] = 0  # the row of a variable with missing cells
-        sources = owner, state.astype(columns.codes.dtype)[:, None]
+        residuals = _residuals(columns, layout, theta, features, _starts(free), n_jobs)
+        feature = np.arange(int(self._widths.sum())) - np.repeat(start, self._widths)
+        owner, is_state = (
+            np.repeat(np.arange(len(free)), self._widths),
+            np.repeat(plain, self._widths),
+        )
+        target = np.flatnonzero(~is_state | (feature > 0))
+        shown = np.flatnonzero(is_state & ((feature > 0) | gaps[owner]))
+        sources = owner[shown], feature[shown].astype(columns.codes.dtype)[:, None]
         matrices = [
             # A missing cell has a state beyond the last, whose scores are zero.
             (i, np.pad(features.matrix(i).T, ((0, 0), (0, 1))).astype(columns.weights.dtype))
             for i in np.flatnonzero(~plain).tolist()
         ]
+        rows = np.concatenate((shown, np.flatnonzero(~is_state)))
+        products = np.zeros((len(rows) + 1, len(residuals)))
         work = partial(_product, columns, residuals, sources, matrices)
         starts = range(0, columns.codes.shape[1], _ROWS)
         with one_blas_thread():  # the threads are ours
             for part in run_in_order(work, starts, n_jobs):
-                self._sums += part
+                products += part
+        sums = np.zeros((len(feature) + 1, len(residuals)))  # a last row keeps starts within
+        sums[rows] = products[:-1]
+        left = np.flatnonzero(plain & ~gaps)
+        sums[start[left]] = products[-1] - np.add.reduceat(sums, start)[left]
+        self._sums = np.zeros((len(feature), len(feature)))
+        self._sums[:, target] = sums[:-1]
+        self._sums[:, start[plain]] -= np.add.reduceat(self._sums, start, axis=1)[:, plain]
 
     def tables(self, edges: Edges, offsets: Integers) -> Floats:
         """Return the sums of both ends of each pair, table after table."""
-        out = np.empty(int(offsets[-1]))
-        gather_tables(self._sums, self._places, edges, offsets, out)
-        return out
+        sizes = np.diff(offsets)
+        cell = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], sizes)
+        a, b = np.divmod(cell, np.repeat(self._widths[edges[:, 1]], sizes))
+        a += np.repeat(self._start[edges[:, 0]], sizes)
+        b += np.repeat(self._start[edges[:, 1]], sizes)
+        return np.asarray(self._sums[b, a] + self._sums[a, b])
 
 
 def _starts(sizes: Integers) -> Integers:

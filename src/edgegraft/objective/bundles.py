@@ -6,12 +6,12 @@ cheaper. One by one a target reads its own neighbours. A bundle reads the union 
 neighbours, sixteen targets at the price of little more than one: it wins on dense graphs, and the
 sooner the fewer the states. Targets whose neighbours have few joint states are not worked on row by
 row at all, if their rows can be counted once for many evaluations: each then takes as long as there
-are joint states, whatever the number of rows. Rows are counted once for a graph; of the next graph,
-only for targets whose neighbours are others.
+are joint states, whatever the number of rows. Rows are counted once for a graph.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -19,20 +19,33 @@ import numpy as np
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
-from edgegraft.core.pairs import stretches
 from edgegraft.core.threads import run
-from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.core.types import Integers, Mask
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.conditionals.counted import Counted, count_bundles
 from edgegraft.kernels.conditionals.lanes import LANES
 from edgegraft.kernels.conditionals.lookup import ROOM, Directed, Groups, pack_groups
 from edgegraft.kernels.conditionals.pseudolikelihood import Bundles, Columns
 
-# Nanoseconds per row, measured on one core with 512-bit vectors; only their ratios matter.
-_SUM_GROUP, _SUM_LANE = 0.5, 0.03  # look up a group's row and add it to the logits
-_ADD_GROUP, _ADD_LANE = 0.9, 0.055  # add residuals to a group's row
-_SOURCE = 0.1  # one source's part of a joint code
-_COLUMN, _LOGIT = 3.0, 0.7  # a softmax, and each of its logits
+PIECES = 4  # of work per thread, so that the last to finish is not waited for long
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Nanoseconds per row, measured on one core with 512-bit vectors; only their ratios matter."""
+
+    sum_group: float = 0.5  # look up a group's row and add it to the logits
+    sum_lane: float = 0.03
+    add_group: float = 0.9  # add residuals to a group's row
+    add_lane: float = 0.055
+    source: float = 0.1  # one source's part of a joint code
+    column: float = 3.0  # a softmax
+    logit: float = 0.7  # each of its logits
+    multiply: float = 0.03  # a multiply-add of a matrix product in single precision
+    write: float = 0.6  # a cell of its operands
+
+
+COST = _Cost()
 
 _NARROW = 8  # logits of a target that may be bundled
 
@@ -132,14 +145,14 @@ def estimate(forward: BundleSources | None, scatter: BundleSources | None, items
     double = itemsize / 4
     if forward is not None:
         groups, widths = np.diff(forward.groups.start), forward.widths
-        total += float((groups * (_SUM_GROUP + _SUM_LANE * double * widths)).sum())
-        total += _SOURCE * len(forward.groups.source)
-        total += float((forward.lanes * _COLUMN + _LOGIT * double * widths).sum())
+        total += float((groups * (COST.sum_group + COST.sum_lane * double * widths)).sum())
+        total += COST.source * len(forward.groups.source)
+        total += float((forward.lanes * COST.column + COST.logit * double * widths).sum())
     if scatter is not None:
         groups, widths = np.diff(scatter.groups.start), scatter.widths
-        total += float((groups * (_ADD_GROUP + _ADD_LANE * double * widths)).sum())
+        total += float((groups * (COST.add_group + COST.add_lane * double * widths)).sum())
         if scatter is not forward:
-            total += _SOURCE * len(scatter.groups.source)
+            total += COST.source * len(scatter.groups.source)
     return total
 
 
@@ -168,73 +181,33 @@ def route(
 
 MIN_CELLS = 1 << 19  # of a table; the fits of a smaller one take milliseconds anyway
 _ROWS_PER_CELL = 4  # of the counts of a target: they take less memory than its residuals
-_PIECES = 4  # of work per thread
 
 
-def count_neighbours(
-    layout: Layout, columns: Columns, before: tuple[BundleSources, ...], n_jobs: int
-) -> tuple[BundleSources, ...]:
-    """Return bundles of one target each, with their counts, for all targets that suit them.
-
-    `before` are those of another graph over the same rows.
-    """
+def count_neighbours(layout: Layout, columns: Columns, n_jobs: int) -> tuple[BundleSources, ...]:
+    """Return bundles of one target each, with their counts, for all targets that suit them."""
     if columns.codes.size < MIN_CELLS:
         return ()
-    size = joint_sizes(layout, columns.radix) + np.log(np.maximum(columns.states, 1))
+    first, second = layout.edges.T
+    size = np.log(np.maximum(columns.states, 1))  # of joint states, with those of the target
+    for own, other in ((first, second), (second, first)):
+        size += np.bincount(own, np.log(columns.radix[other]), layout.n_variables)
     few = size <= np.log(max(1, columns.codes.shape[1] // _ROWS_PER_CELL))
     widths = np.where(few & (columns.states > 0), alternatives_of(layout.states), 0)
-    known = {int(sources.bundles.alternatives[0]): sources for sources in before}
     found = []
     for alternatives in np.unique(widths[widths > 0]).tolist():
         targets = np.flatnonzero(widths == alternatives)
         sources = wire(layout, bundle(targets, alternatives, 1), columns, whole=True)
         plain = sources.groups._replace(copies=np.ones_like(sources.groups.copies))
         sources = sources._replace(groups=plain)
-        counted = _count(sources, known.get(alternatives), columns, n_jobs)
-        found.append(sources._replace(counted=counted))
+        found.append(sources._replace(counted=_count(sources, columns, n_jobs)))
     return tuple(found)
 
 
-def joint_sizes(layout: Layout, radix: Integers) -> Floats:
-    """Return the logarithm of the number of joint states of each variable's neighbours."""
-    first, second = layout.edges.T
-    size = np.bincount(first, np.log(radix[second]), layout.n_variables)
-    return np.asarray(size + np.bincount(second, np.log(radix[first]), layout.n_variables))
-
-
-def _count(
-    sources: BundleSources, before: BundleSources | None, columns: Columns, n_jobs: int
-) -> Counted:
-    groups, targets = sources.groups, sources.bundles.member[:, 0]
-    sizes = groups.codes * columns.states[targets]
+def _count(sources: BundleSources, columns: Columns, n_jobs: int) -> Counted:
+    sizes = sources.groups.codes * columns.states[sources.bundles.member[:, 0]]
     start = np.concatenate(([0], np.cumsum(sizes)))
     counted = Counted(start, np.empty(int(start[-1])))
-    chosen = np.arange(len(targets))
-    if before is not None and before.counted is not None:
-        at = _same(sources, before, len(columns.states))
-        here, there = np.flatnonzero(at >= 0), at[at >= 0]
-        old = stretches(before.counted.start[there], sizes[here])
-        counted.values[stretches(start[here], sizes[here])] = before.counted.values[old]
-        chosen = np.flatnonzero(at < 0)
-    n_pieces = min(len(chosen), _PIECES * n_jobs)
-    pieces = [np.ascontiguousarray(chosen[k::n_pieces]) for k in range(n_pieces)]
-    run(partial(count_bundles, columns, sources.bundles, groups, counted), pieces, n_jobs)
+    pieces = min(len(sizes), PIECES * n_jobs)
+    chosen = [np.arange(k, len(sizes), pieces) for k in range(pieces)]
+    run(partial(count_bundles, columns, sources.bundles, sources.groups, counted), chosen, n_jobs)
     return counted
-
-
-def _same(sources: BundleSources, before: BundleSources, n: int) -> Integers:
-    """Return the bundle of `before` with the same target and sources, -1 if there is none."""
-    targets, earlier = sources.bundles.member[:, 0], before.bundles.member[:, 0]
-    home = np.full(n, -1, np.int64)
-    home[earlier] = np.arange(len(earlier))
-    found: Integers = home[targets]
-    now, then = sources.groups, before.groups  # one group per bundle
-    degree, degree_then = np.diff(now.source_start), np.diff(then.source_start)
-    found[(found >= 0) & (degree != degree_then[found])] = -1
-    rest = np.flatnonzero(found >= 0)
-    sizes = degree[rest]
-    own = now.source[stretches(now.source_start[rest], sizes)]
-    other = then.source[stretches(then.source_start[found[rest]], sizes)]
-    changed = np.bincount(np.repeat(np.arange(len(rest)), sizes), own != other, len(rest)) > 0
-    found[rest[changed]] = -1
-    return found

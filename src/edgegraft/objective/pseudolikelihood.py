@@ -40,16 +40,21 @@ from edgegraft.errors import ModelError
 from edgegraft.objective.block_sums import columns_of, evaluate_block, margins_of
 from edgegraft.objective.bundles import BundleSources, count_neighbours, route
 from edgegraft.objective.objective import Evaluation, Objective
-from edgegraft.objective.scoring import AllGradients, Known, PairsAt, Residuals, reuse, score_block
+from edgegraft.objective.scoring import (
+    BLOCK_BYTES,
+    AllGradients,
+    Known,
+    PairsAt,
+    Residuals,
+    reuse,
+    score_block,
+)
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_rows
 
 Precision = Literal["single", "double"]
 
-#: Tables of all pairs are computed in one pass over the blocks if they take no more bytes, once a
-#: quarter of the pairs has been asked for at the same parameters.
-ALL_PAIRS_BYTES = 1 << 27
-_MANY = 0.25
+_MANY = 0.25  # share of the pairs, asked for at one point, after which a pass over blocks has all
 _MOSTLY = 0.9  # share of targets that are worked on from counts, if there is a device for the rest
 
 
@@ -130,7 +135,6 @@ class Pseudolikelihood(Objective):
         # A state that never occurs has half a row of mean weight.
         self._some_rows = np.maximum(self._margins, 0.5 * self.n_rows / self.rows.n_rows)
         self._last: Known | None = None  # of the last pass over blocks
-        self._counted: tuple[BundleSources, ...] = ()  # of the last graph
 
     def init(self, layout: Layout, *, lanes: int | None = None) -> PseudoState:
         """Return a state for a graph: how its rows are best read.
@@ -148,13 +152,13 @@ class Pseudolikelihood(Objective):
         columns = columns_of(block, self.dtype)
         if lanes is not None:
             return PseudoState(layout, route(layout, columns, lanes))
-        self._counted = count_neighbours(layout, columns, self._counted, block.n_jobs)
+        counted = count_neighbours(layout, columns, block.n_jobs)
         but = np.zeros(layout.n_variables, bool)
-        for sources in self._counted:
+        for sources in counted:
             but[sources.bundles.member[:, 0]] = True
         if block.device is not None and not but.mean() > _MOSTLY:
             return PseudoState(layout)
-        return PseudoState(layout, self._counted + route(layout, columns, but=but))
+        return PseudoState(layout, counted + route(layout, columns, but=but))
 
     def grow(self, state: PseudoState, layout: Layout) -> PseudoState:
         """Return a state for another graph over the same variables, with what is still known."""
@@ -330,4 +334,4 @@ class Pseudolikelihood(Objective):
         states = self.schema.n_states
         n = len(states)
         cells = (float(states.sum()) ** 2 - float((states**2).sum())) / 2
-        return 8 * cells <= ALL_PAIRS_BYTES and asked >= _MANY * n * (n - 1) / 2
+        return 8 * cells <= BLOCK_BYTES and asked >= _MANY * n * (n - 1) / 2

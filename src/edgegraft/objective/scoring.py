@@ -33,7 +33,7 @@ from edgegraft.objective.block_sums import (
 from edgegraft.objective.bundles import bundle, by_width, estimate, wire
 from edgegraft.table.blocks import TableRows
 
-_BLOCK_BYTES = 1 << 27  # of a block's residuals
+BLOCK_BYTES = 1 << 27  # of a block's residuals, or of the tables of all pairs: a budget
 _LIKELY_ALL = 1 / 32  # share of all pairs, asked for at one point, after which the rest follows
 
 
@@ -78,7 +78,7 @@ def score_block(
         sums = score_on_device(block, theta, layout, edges, dtype)
         return features.fold_pairs(PairTables(edges, layout.states[edges], sums, offsets)).values
     if residuals is None:
-        residuals = Residuals(theta, columns_of(block, dtype), _BLOCK_BYTES)
+        residuals = Residuals(theta, columns_of(block, dtype), BLOCK_BYTES)
     if residuals.whole is None:
         asked, jobs = _plan(residuals.columns, layout, edges)
         size = residuals.columns.weights.dtype.itemsize

@@ -30,11 +30,7 @@ from edgegraft.core.types import Floats
 from edgegraft.kernels.solver import dot
 from edgegraft.objective.objective import Objective, State
 from edgegraft.objective.penalty import Groups, Penalty
-from edgegraft.optimize.coordinates import (
-    ContrastCoordinates,
-    Coordinates,
-    FeatureCoordinates,
-)
+from edgegraft.optimize.coordinates import ContrastCoordinates, Coordinates
 from edgegraft.optimize.metric import Metric, Model
 
 #: A direction is accurate enough when its residual has fallen to this share.
@@ -251,19 +247,13 @@ def _is_lower(found: Point, before: Point, promised: float) -> bool:
     return rise <= NOISE * scale and found.residual < 0.9 * before.residual
 
 
-def _coordinates(
-    objective: Objective, layout: Layout, penalty: Penalty
-) -> Coordinates | ContrastCoordinates | FeatureCoordinates:
+def _coordinates(objective: Objective, layout: Layout, penalty: Penalty) -> Coordinates:
     """Return the solver's coordinates; objectives that know pair frequencies give better ones."""
     centred, features = not penalty.penalize_nodes, objective.features
     pairs = objective.pair_frequencies(layout) if centred else None
-    if features is not None:
-        margins = objective.margins()
-        inner = Coordinates(layout.tables, margins, pairs, centred=centred)
-        return FeatureCoordinates(layout, features, inner, margins)
     normed = centred and pairs is None and penalty.penalty > 0.0 and penalty.kind == "group"
     # Beside missing neighbours a table counts for nothing, so its ends are not the nodes' alone.
     complete = (objective.known_shares() > 1.0 - 1e-9).all()
-    if normed and complete and (layout.states == 2).all():
+    if normed and features is None and complete and (layout.states == 2).all():
         return ContrastCoordinates(layout, objective.margins())
-    return Coordinates(layout, objective.margins(), pairs, centred=centred)
+    return Coordinates(layout, objective.margins(), pairs, features, centred=centred)

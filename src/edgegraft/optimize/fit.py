@@ -24,6 +24,7 @@ from edgegraft.core import Layout
 from edgegraft.core.checks import check_theta
 from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.pairs import all_pairs, as_edges
+from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts.pair_counts import PairCounts, check_size
 from edgegraft.device import Device, find_device
@@ -40,8 +41,7 @@ from edgegraft.model import PairwiseMRF
 from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import SAFE_SWEEPS, Likelihood
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalties import GroupWeight, make_penalty
-from edgegraft.objective.penalty import Penalty, norms_of
+from edgegraft.objective.penalty import GroupWeight, Penalty, norms_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.by_chains import by_pairs, fit_by_chains, make_chains
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
@@ -103,7 +103,7 @@ def fit_parameters(
         First parameters; edges of a model that are not among `edges` are omitted. With ordered
         columns parameters are node vectors and weights of scores, a model's tables any.
     group_weight, penalize_nodes
-        See :func:`~edgegraft.objective.penalties.make_penalty`.
+        See :class:`~edgegraft.objective.Penalty`.
     n_jobs : int, default 1
         Threads; -1 for all cores.
     weights : array of float, shape (n_rows,), optional
@@ -135,7 +135,7 @@ def fit_parameters(
     >>> info.converged, info.residual <= 1e-5
     (True, True)
     """
-    rule = make_penalty(penalty, ridge, group_weight=group_weight, penalize_nodes=penalize_nodes)
+    rule = Penalty(penalty, ridge, group_weight=group_weight, penalize_nodes=penalize_nodes)
     stopping = _check_stopping(tol, max_iter)
     counts = _read(source, objective, weights, n_jobs, find_device(device))
     tables = _graph(counts.schema, edges)
@@ -157,7 +157,8 @@ def fit_parameters(
     rule, layout = rule.bound(loss), loss.layout(tables.edges)
     first = _first_parameters(loss, rule, tables, start)
     dense = counts if isinstance(loss, Pseudolikelihood) else None
-    found = minimize(loss, rule, layout, first, stopping, counts=dense)
+    with one_blas_thread():  # small products, for which threads wait for each other
+        found = minimize(loss, rule, layout, first, stopping, counts=dense)
     diverging = name_divergence(counts, loss.expand(found.theta, layout), tables, rule)
     if diverging and penalty == 0.0 and ridge == 0.0:
         warnings.warn(

@@ -16,24 +16,19 @@ parameter.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core.pairs import stretches
-from edgegraft.core.threads import one_blas_thread
-from edgegraft.core.types import Edges, Floats, Mask
+from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
-from edgegraft.kernels.search import Contrasts, correlate
-from edgegraft.table.blocks import TableRows, add_in_order
 from edgegraft.table.numbers import scores_of
 
 PSEUDOCOUNT = 5.0  # rows added to each table, spread over its cells
-_CHUNK = 1 << 22  # contrasts of rows held at a time
-_BLOCK_BYTES = 1 << 25
+BLOCK_BYTES = 1 << 25  # of tables counted at a time: a budget
 
 
 class Blocks(NamedTuple):
@@ -42,6 +37,13 @@ class Blocks(NamedTuple):
     values: Floats
     start: NDArray[np.int64]
     size: NDArray[np.int64]
+
+
+class _Contrasts(NamedTuple):
+    """The contrasts of variables of as many states and columns."""
+
+    tables: Floats  # (variables, states, columns); states that never occur have rows of zeros
+    occurs: Floats  # (variables, states) one for a state that occurs, else zero
 
 
 class Correlations:
@@ -57,39 +59,45 @@ class Correlations:
         margins = source.margins()
         self.source = source
         self.pseudocount = float(pseudocount)
-        counts = np.array(margins.values, np.float64)
-        known = np.add.reduceat(counts, margins.offsets[:-1])
+        counts, start = np.array(margins.values, np.float64), np.array(margins.offsets)
+        known = np.add.reduceat(counts, start[:-1])
         self.n_rows = float(known.max())
         self.known = known / max(self.n_rows, 1.0)
-        self._scored = source.schema.widths < source.schema.n_states
-        self._contrasts = _contrasts(counts, np.array(margins.offsets, np.int64), self._scored)
-        self.column_start = self._contrasts.column_start  # of each variable, and their number
-        _fill_contrasts(counts, self._contrasts, self.pseudocount)
-        for i in np.flatnonzero(self._scored):
-            self._fill_scores(int(i), counts)
+        states, scored = source.schema.n_states, source.schema.widths < source.schema.n_states
+        observed = np.add.reduceat((counts > 0).astype(np.int64), start[:-1])
+        columns = np.maximum(np.where(scored, np.minimum(observed, 2), observed) - 1, 0)
+        self.column_start = np.concatenate(([0], np.cumsum(columns)))  # and their number
+        # Variables of one kind have contrasts of one shape: those of a kind are one array.
+        kinds = np.stack((states, observed, scored), axis=1)
+        shapes, self._kind = np.unique(kinds, axis=0, return_inverse=True)
+        self._kind, self._place = self._kind.ravel(), np.zeros(len(states), np.int64)
+        self._contrasts = []
+        for kind in range(len(shapes)):
+            chosen = np.flatnonzero(self._kind == kind)
+            self._place[chosen] = np.arange(len(chosen))
+            margin = counts[start[chosen][:, None] + np.arange(states[chosen[0]])]
+            if scored[chosen[0]]:
+                tables = np.stack(
+                    [self._scores(i, margin[k]) for k, i in enumerate(chosen.tolist())]
+                )
+            else:
+                tables = _helmert(margin, self.pseudocount)
+            self._contrasts.append(_Contrasts(tables, (margin > 0).astype(np.float64)))
 
-    def _fill_scores(self, i: int, counts: Floats) -> None:
-        """Write the linear score of an ordered variable as its only contrast."""
-        state_start, _, basis_start, basis, occurs = self._contrasts
-        states = slice(state_start[i], state_start[i + 1])
-        own = counts[states]
-        own = own + self.pseudocount / max(1, int(occurs[states].sum())) * (own > 0)
-        if (own > 0).sum() > 1:
-            seen = own > 0
-            flat = np.zeros(len(own))
-            flat[seen] = scores_of(own[seen], 1, self.source.schema[i].kind)[:, 0]
-            basis[basis_start[i] : basis_start[i + 1]] = flat
+    def _scores(self, i: int, counts: Floats) -> Floats:
+        """Return the linear score of an ordered variable as its only contrast."""
+        seen = counts > 0
+        out = np.zeros((len(counts), int(seen.sum() > 1)))
+        if out.shape[1]:
+            weights = counts[seen] + self.pseudocount / seen.sum()
+            out[seen] = scores_of(weights, 1, self.source.schema[i].kind)[:, :1]
+        return out
 
     def matrix(self) -> Floats:
-        """Return all blocks as one matrix, from products over the rows if most columns are scored.
-
-        Tables of many levels take longer to count than their scores to multiply.
-        """
-        if 2 * self._scored.sum() > len(self._scored):
-            return self._matrix_of_rows()
+        """Return all blocks as one matrix."""
         starts = self.column_start
         matrix, widths = np.eye(int(starts[-1])), np.diff(starts)
-        for edges in all_pair_blocks(self.source.schema.n_states, _BLOCK_BYTES):
+        for edges in all_pair_blocks(self.source.schema.n_states, BLOCK_BYTES):
             blocks = self.of(edges)
             (top, left), size = starts[edges.T], blocks.size
             cell = stretches(np.zeros_like(size), size)
@@ -99,43 +107,29 @@ class Correlations:
             matrix[x, y] = matrix[y, x] = blocks.values
         return matrix
 
-    def _matrix_of_rows(self) -> Floats:
-        starts, columns = self._contrasts.column_start, np.diff(self._contrasts.column_start)
-        n, owner = len(columns), np.repeat(np.arange(len(columns)), np.diff(starts))
-        work = partial(_products, contrasts=self._contrasts)
-        sums = add_in_order(self.source.rows.map(work))
-        both, known = sums[: len(owner), : len(owner)], sums[len(owner) :, len(owner) :]
-        state_start, occurs = self._contrasts.state_start, self._contrasts.occurs
-        observed = np.add.reduceat(occurs.astype(np.float64), state_start[:-1])
-        added = self.pseudocount / np.outer(observed, observed)[np.ix_(owner, owner)]
-        shown = np.split(occurs, state_start[1:-1])
-        whole = np.concatenate(
-            [_matrix_of(self._contrasts, i)[shown[i]].sum(axis=0) for i in range(n)]
-        )
-        total = (known + self.pseudocount)[np.ix_(owner, owner)]
-        spread = added * observed[owner] * whole[:, None]
-        means = (sums[: len(owner), len(owner) :][:, owner] + spread) / total
-        matrix = (both + added * np.outer(whole, whole)) / total - means * means.T
-        matrix[owner[:, None] == owner] = 0.0
-        matrix[np.diag_indices_from(matrix)] = 1.0
-        return np.asarray(matrix)
-
     def of(self, edges: Edges) -> Blocks:
         """Return the blocks of a batch of pairs."""
         tables = self.source.pairs(edges)
+        first, second = tables.edges.T
         columns = np.diff(self.column_start)
-        size = columns[tables.edges[:, 0]] * columns[tables.edges[:, 1]]
+        size = columns[first] * columns[second]
         start = np.cumsum(size) - size
         values = np.zeros(int(size.sum()))
-        correlate(
-            tables.values,
-            tables.offsets,
-            tables.edges,
-            self._contrasts,
-            self.pseudocount,
-            values,
-            start,
-        )
+        kinds = self._kind[first] * len(self._contrasts) + self._kind[second]
+        for kind in np.unique(kinds).tolist():
+            chosen = np.flatnonzero(kinds == kind)
+            own, other = (self._contrasts[k] for k in divmod(kind, len(self._contrasts)))
+            i, j = self._place[first[chosen]], self._place[second[chosen]]
+            shape = own.tables.shape[1], other.tables.shape[1]
+            at = tables.offsets[:-1][chosen, None] + np.arange(shape[0] * shape[1])
+            counts = tables.values[at].reshape(-1, *shape).astype(np.float64)
+            if self.pseudocount:
+                occur, beside = own.occurs[i], other.occurs[j]
+                spread = self.pseudocount / np.maximum(occur.sum(axis=1) * beside.sum(axis=1), 1.0)
+                counts += (occur * spread[:, None])[:, :, None] * beside[:, None]
+            blocks = _correlate(counts, own.tables[i], other.tables[j])
+            cells = start[chosen, None] + np.arange(blocks[0].size)
+            values[cells] = blocks.reshape(cells.shape)
         return Blocks(values, start, size)
 
     def dependence(self, edges: Edges) -> Floats:
@@ -146,69 +140,33 @@ class Correlations:
         return np.asarray(squares - blocks.size / self.n_rows)
 
 
-def _matrix_of(contrasts: Contrasts, i: int) -> Floats:
-    flat = contrasts.basis[contrasts.basis_start[i] : contrasts.basis_start[i + 1]]
-    n_states, n_columns = (int(x[i + 1] - x[i]) for x in contrasts[:2])
-    return flat.reshape(n_states, n_columns)
+def _correlate(counts: Floats, own: Floats, other: Floats) -> Floats:
+    """Return the correlations of the contrasts of both ends of pairs, given their tables.
 
-
-def _products(block: TableRows, contrasts: Contrasts) -> Floats:
-    """Return the products of all contrasts and of "known" over the rows of a block."""
-    n = len(contrasts.state_start) - 1
-    size = int(contrasts.column_start[-1]) + n
-    out = np.zeros((size, size))
-    table, at_once = block.table, max(256, _CHUNK // size)
-    bases = [
-        np.vstack((_matrix_of(contrasts, i), np.zeros((1, np.diff(contrasts.column_start)[i]))))
-        for i in range(n)
-    ]
-    with one_blas_thread():
-        for first in range(0, table.n_rows, at_once):
-            codes = table.cells[:, first : min(first + at_once, table.n_rows)]
-            shown = np.concatenate([bases[i][codes[i]] for i in range(n)], axis=1)
-            known = (codes < table.schema.n_states[:, None]).T
-            rows = np.concatenate((shown, known), axis=1, dtype=np.float64)
-            weights = block.weights
-            weighted = rows if weights is None else rows * weights[first : first + at_once, None]
-            out += rows.T @ weighted
-    return out
-
-
-def _contrasts(counts: Floats, state_start: NDArray[np.int64], scored: Mask) -> Contrasts:
-    occurs = counts > 0
-    observed = np.add.reduceat(occurs.astype(np.int64), state_start[:-1])
-    columns = np.where(scored, np.minimum(observed, 2), observed)
-    columns = np.maximum(columns - 1, 0)
-    column_start = np.concatenate(([0], np.cumsum(columns)))
-    basis_start = np.concatenate(([0], np.cumsum(columns * np.diff(state_start))))
-    basis = np.zeros(int(basis_start[-1]))
-    return Contrasts(state_start, column_start, basis_start, basis, occurs)
-
-
-def _fill_contrasts(margins: Floats, contrasts: Contrasts, pseudocount: float) -> None:
-    """Write the contrasts of every variable, ``(s_i, columns)`` row by row.
-
-    States that never occur have rows of zeros. Variables of other numbers of columns are left.
+    With missing cells the margins of a table are its own, not those of the variables.
     """
-    start, columns = contrasts.state_start, np.diff(contrasts.column_start)
-    occurs = contrasts.occurs
-    observed = np.add.reduceat(occurs.astype(np.int64), start[:-1])
-    due = (observed > 1) & (columns == observed - 1)
-    shapes = np.stack((np.diff(start), observed), axis=1)[due]
-    for states, seen in np.unique(shapes, axis=0):
-        chosen = np.flatnonzero(due)[(shapes == (states, seen)).all(axis=1)]
-        places = start[chosen][:, None] + np.arange(states)
-        shown = np.nonzero(occurs[places])[1].reshape(len(chosen), seen)
-        counts = np.take_along_axis(margins[places], shown, axis=1)
-        total = margins[places].sum(axis=1, keepdims=True)
-        p = (counts + pseudocount / seen) / (total + pseudocount)
-        before, own = np.cumsum(p, axis=1)[:, :-1], p[:, 1:]
-        c = np.sqrt(own / (before * (before + own)))
-        upper = np.arange(seen)[:, None] <= np.arange(seen - 1)
-        values = np.where(upper, c[:, None], 0.0)
-        at = np.arange(seen - 1)
-        values[:, at + 1, at] = -c * before / own
-        tables = np.zeros((len(chosen), states, seen - 1))
-        np.put_along_axis(tables, shown[:, :, None], values, axis=1)
-        to = contrasts.basis_start[chosen][:, None] + np.arange(states * (seen - 1))
-        contrasts.basis[to] = tables.reshape(len(chosen), -1)
+    total = counts.sum(axis=(1, 2))
+    shares = counts / np.where(total > 0.0, total, 1.0)[:, None, None]  # no row knows both: zero
+    means = np.einsum("pa,pax->px", shares.sum(axis=2), own)
+    beside = np.einsum("pb,pby->py", shares.sum(axis=1), other)
+    both = own.transpose(0, 2, 1) @ shares @ other
+    return np.asarray(both - means[:, :, None] * beside[:, None])
+
+
+def _helmert(margins: Floats, pseudocount: float) -> Floats:
+    """Return the contrasts of variables of as many states, of which as many occur."""
+    (n, states), seen = margins.shape, int((margins[:1] > 0).sum())
+    tables = np.zeros((n, states, max(seen - 1, 0)))
+    if seen < 2:
+        return tables
+    shown = np.nonzero(margins > 0)[1].reshape(n, seen)
+    counts = np.take_along_axis(margins, shown, axis=1)
+    p = (counts + pseudocount / seen) / (margins.sum(axis=1, keepdims=True) + pseudocount)
+    before, own = np.cumsum(p, axis=1)[:, :-1], p[:, 1:]
+    c = np.sqrt(own / (before * (before + own)))
+    upper = np.arange(seen)[:, None] <= np.arange(seen - 1)
+    values = np.where(upper, c[:, None], 0.0)
+    at = np.arange(seen - 1)
+    values[:, at + 1, at] = -c * before / own
+    np.put_along_axis(tables, shown[:, :, None], values, axis=1)
+    return tables

@@ -22,7 +22,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.device.partners import can_screen, screen_on_device
 from edgegraft.kernels.search import offer_binary, offer_pairs
-from edgegraft.rank.correlations import Correlations
+from edgegraft.rank.correlations import BLOCK_BYTES, Correlations
 from edgegraft.table.blocks import TableRows
 
 _FALSE = 1e-3  # pairs expected among the significant ones if no pair were dependent
@@ -108,7 +108,6 @@ def strongest(
     return Ranking(edges[order], strengths[order], method, p_values, n * (n - 1) // 2)
 
 
-_BLOCK_BYTES = 1 << 25
 _BATCH = 1 << 18  # pairs whose tables are held at a time
 _WORTH_IT = 4  # rows over sampled rows; below, decoding the sample costs more than it saves
 
@@ -204,7 +203,7 @@ def _all_pairs(source: PairCounts, k: int) -> Heaps:
             return _all_binary_pairs(source, rows, k)
     heaps = _empty(len(source.schema), k)
     correlations = Correlations(source, pseudocount=0.0)
-    for edges in all_pair_blocks(source.schema.n_states, _BLOCK_BYTES):
+    for edges in all_pair_blocks(source.schema.n_states, BLOCK_BYTES):
         offer_pairs(*heaps, edges, correlations.dependence(edges))
     return heaps
 

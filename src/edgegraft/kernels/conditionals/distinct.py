@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
+from edgegraft.kernels.conditionals.row_conditionals import normalise
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}  # sums may be reordered; nothing is assumed finite
 
@@ -33,7 +34,7 @@ class Design(NamedTuple):
     start: NDArray[np.int64]  # (neighbours + 1,) first feature of each, from 0
 
 
-@kernel
+@helper
 def _show(design, g, columns, values):
     """Write the features that differ from zero in a configuration, and return their number."""
     n = 0
@@ -48,7 +49,7 @@ def _show(design, g, columns, values):
     return n
 
 
-@kernel(fastmath=_FAST)
+@helper(fastmath=_FAST)
 def _predict(design, theta, columns, values, n, p):
     """Write the probabilities of the states, and return the logarithm of their sum of weights."""
     (s, k), q = design.own.shape, design.free.shape[1]
@@ -57,7 +58,6 @@ def _predict(design, theta, columns, values, n, p):
         first = q + columns[x] * k
         for m in range(k):
             slope[m] += values[x] * theta[first + m]
-    top = -np.inf
     for a in range(s):
         logit = 0.0
         for f in range(q):
@@ -65,14 +65,7 @@ def _predict(design, theta, columns, values, n, p):
         for m in range(k):
             logit += design.own[a, m] * slope[m]
         p[a] = logit
-        top = max(top, logit)
-    total = 0.0
-    for a in range(s):
-        p[a] = np.exp(p[a] - top)
-        total += p[a]
-    for a in range(s):
-        p[a] /= total
-    return top + np.log(total)
+    return normalise(p, s)
 
 
 @kernel(fastmath=_FAST)

@@ -11,7 +11,7 @@ states of a small gap are enumerated; those of a large one are drawn by Gibbs sw
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.conditionals.row_conditionals import conditional_scores, draw
 
 
@@ -67,7 +67,7 @@ def _log_sum(values):
     return top + np.log(np.exp(values - top).sum())
 
 
-@kernel
+@helper
 def _find_gap(row, first, neighbours, done, cells):
     """Write the missing cells connected to one of them to `cells`; return how many they are."""
     cells[0], size, k = first, 1, 0
@@ -84,7 +84,7 @@ def _find_gap(row, first, neighbours, done, cells):
     return size
 
 
-@kernel
+@helper
 def _enumerate(theta, row, gap, states, node_offset, neighbours, shown, weights, scores):
     """Write all states of a gap and their log-probabilities; return their number, 0 if too many."""
     count = 1
@@ -109,7 +109,7 @@ def _enumerate(theta, row, gap, states, node_offset, neighbours, shown, weights,
     return count
 
 
-@kernel
+@helper
 def _draw_gap(
     theta, row, gap, states, node_offset, neighbours, n_burnt, uniform, shift, shown, scores
 ):
@@ -124,7 +124,7 @@ def _draw_gap(
                 shown[t - n_burnt, k] = row[i]
 
 
-@kernel
+@helper
 def _add_expectations(theta, row, gap, states, neighbours, shown, weights, sums):
     """Add the logarithms of the expectations over a gap to `sums` of the known cells around it."""
     at = np.full(row.shape[0], -1)  # where a known cell's terms are

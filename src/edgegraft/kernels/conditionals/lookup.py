@@ -15,13 +15,7 @@ Tables of an edge are seen from one end, the target, state 0 of which is the ref
 
     table_{i<-j}[x_j, a - 1] = w_ij(a, x_j) - w_ij(0, x_j)        (a >= 1)
 
-The gradient goes back the same way: what state 0 receives is minus the sum of the others. Pairs
-that are not edges have theirs from the products of all one-hot columns with all residuals:
-
-    sums[x_j = b, R_i(a)] = sum over rows with x_rj = b of R_i(r, a)          a, b >= 1
-
-The last row of `sums` holds the totals over all rows. What state 0 of a source has is the total
-less the others', or a row of its own if cells are missing.
+The gradient goes back the same way: what state 0 receives is minus the sum of the others.
 """
 
 from typing import Any, NamedTuple
@@ -29,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 ROOM = 16384  # bytes of a group's float64 sums: half of a first-level cache
 COPIES = 8  # a group of no source has one code
@@ -92,7 +86,7 @@ def pack_groups(source_start, source, radix, width, max_codes):
     )
 
 
-@kernel
+@helper
 def find_rows(groups, g, codes, first, width, out):
     """Write where, in the bundle's buffer, the row of group `g` starts for each row of a block.
 
@@ -110,7 +104,7 @@ def find_rows(groups, g, codes, first, width, out):
             out[r] += np.int32(states[r]) * step
 
 
-@kernel
+@helper
 def fill_joint(groups, t, radix, width, tables, constant, scratch, out):
     """Write the joint tables of bundle `t` to `out`; the first has `constant` added.
 
@@ -136,7 +130,7 @@ def fill_joint(groups, t, radix, width, tables, constant, scratch, out):
                 out[base + copy * length + c] = scratch[base + c]
 
 
-@kernel
+@helper
 def sum_out(groups, t, radix, width, joint, tables, total):
     """Sum the joint tables of bundle `t` out to its sources' own `tables`, and to the `total`.
 
@@ -222,49 +216,3 @@ def _exchange(theta, at, step, table, to, lanes, states, scale):
         theta[at + a * step] += value
         rest += value
     theta[at] -= rest
-
-
-class Places(NamedTuple):
-    """Where the products of each variable's features lie: of its states but 0, or of its scores."""
-
-    widths: np.ndarray  # int64 (n,) features, state 0 among them
-    plain: np.ndarray  # bool (n,) whether features are states
-    source: np.ndarray  # int64 (n,) row of the first; the others follow
-    gaps: np.ndarray  # bool (n,) whether the row of state 0 follows them
-    target: np.ndarray  # int64 (n,) column of the first
-
-
-@kernel
-def gather_tables(sums, places, edges, offsets, out):
-    """Write the sums of both ends of every pair: blocks of features, one after another."""
-    for e in range(edges.shape[0]):
-        i, j = edges[e]
-        table = out[offsets[e] : offsets[e + 1]]
-        table[:] = 0.0
-        wide, one = places.widths[j], np.int64(1)  # of one type: the callee is compiled once
-        _add_target(sums, places, i, j, wide, one, table)
-        _add_target(sums, places, j, i, one, wide, table)
-
-
-@njit(inline="always")
-def _add_target(sums, places, i, j, own_step, other_step, table):
-    """Add the sums of residuals of `i` over the features of `j`."""
-    totals = sums[sums.shape[0] - 1]
-    own, other = np.int64(places.plain[i]), np.int64(places.plain[j])
-    n_other = places.widths[j] - other
-    for a in range(places.widths[i] - own):
-        column = places.target[i] + a
-        at = (a + own) * own_step
-        rest = totals[column]
-        for b in range(n_other):
-            value = sums[places.source[j] + b, column]
-            rest -= value
-            table[at + (b + other) * other_step] += value
-            if own:
-                table[(b + other) * other_step] -= value
-        if other:
-            if places.gaps[j]:
-                rest = sums[places.source[j] + n_other, column]
-            table[at] += rest
-            if own:
-                table[0] -= rest

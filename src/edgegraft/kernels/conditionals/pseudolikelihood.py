@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 from .lanes import LANES, add_row, sum_rows
 from .lookup import Groups, fill_joint, find_rows, sum_out
@@ -188,7 +188,7 @@ def _share_losses(member, notes, losses):
 # target is a state beyond the last: its place is another's, but its weight is zero.
 
 
-@kernel
+@helper
 def _place(columns, bundles, t, first, n, seen, places):
     """Write each target's weight, its weight if not in state 0, and where its state's logit is."""
     lanes = bundles.member.shape[1]
@@ -244,7 +244,7 @@ def _sum_rows(lookup, offsets, n, width, out):
         sum_rows(lookup, offsets, offsets.shape[0], r, out, r * width, width)
 
 
-@kernel
+@helper
 def _sum_block(lookup, offsets, n, width, out):
     if width == 1:
         _sum_rows(lookup, offsets, n, 1, out)
@@ -273,7 +273,7 @@ def _add_rows(residuals, offsets, n, width, joint):
         add_row(residuals, r * width, joint, np.int64(offsets[r]), width)
 
 
-@kernel
+@helper
 def _scatter_block(residuals, offsets, n, width, joint):
     if width == 1:
         _add_rows(residuals, offsets, n, 1, joint)

@@ -51,6 +51,21 @@ def conditional_scores(theta, row, i, states, node_offset, neighbours, out):
                 out[a] += theta[at + a * neighbours.own_step[e]]
 
 
+@njit(inline="always")
+def normalise(scores, n):
+    """Replace the first `n` scores by probabilities; return the logarithm of what divides them."""
+    top = -np.inf
+    for a in range(n):
+        top = max(top, scores[a])
+    total = 0.0
+    for a in range(n):
+        scores[a] = np.exp(scores[a] - top)
+        total += scores[a]
+    for a in range(n):
+        scores[a] /= total
+    return top + np.log(total)
+
+
 @kernel
 def log_conditionals(theta, codes, states, node_offset, neighbours, scores, out):
     """Write ``log p(x_i | known rest)`` of every known cell to `out`, nan if it is missing.
@@ -63,34 +78,17 @@ def log_conditionals(theta, codes, states, node_offset, neighbours, scores, out)
                 out[r, i] = np.nan
                 continue
             conditional_scores(theta, codes[r], i, states, node_offset, neighbours, scores)
-            top = -np.inf
-            for a in range(states[i]):
-                if scores[a] > top:
-                    top = scores[a]
-            if top == -np.inf:
-                out[r, i] = -np.inf
-                continue
-            total = 0.0
-            for a in range(states[i]):
-                total += np.exp(scores[a] - top)
-            out[r, i] = scores[codes[r, i]] - top - np.log(total)
+            out[r, i] = scores[codes[r, i]]
+            if out[r, i] > -np.inf:
+                out[r, i] -= normalise(scores, states[i])
 
 
 @kernel
 def state_conditionals(theta, codes, i, states, node_offset, neighbours, out):
     """Write ``p(x_i = a | known rest)`` of one variable for every row to `out`."""
-    s = states[i]
     for r in range(codes.shape[0]):
         conditional_scores(theta, codes[r], i, states, node_offset, neighbours, out[r])
-        top = -np.inf
-        for a in range(s):
-            top = max(top, out[r, a])
-        total = 0.0
-        for a in range(s):
-            out[r, a] = np.exp(out[r, a] - top)
-            total += out[r, a]
-        for a in range(s):
-            out[r, a] /= total
+        normalise(out[r], states[i])
 
 
 @kernel

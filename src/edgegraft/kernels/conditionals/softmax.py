@@ -12,7 +12,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper
 
 from .lanes import LANES, Vectors, load_lanes, store_lanes
 
@@ -178,7 +178,7 @@ def _softmax_block(logits, weights, tops, totals, n_columns, alternatives, inter
         )
 
 
-@kernel
+@helper
 def softmax_block(logits, weights, tops, totals, n_columns, alternatives, interleaved):
     """Replace logits by ``-weight * p`` for whole tiles of columns.
 

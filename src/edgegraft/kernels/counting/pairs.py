@@ -23,7 +23,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 LANES = 8  # 64-bit words in one vector: planes are padded to whole vectors
 TILE = 4  # planes a side of a register tile: 16 accumulators and 8 operands fit 32 registers
@@ -223,7 +223,7 @@ def count_codes(cells, n_rows, states, weights, edges, chosen, variables, slots,
                 _count_large(x, y, s_i, s_j, block_weights, table)
 
 
-@kernel
+@helper
 def _count_small(x, y, s_i, s_j, weights, cells, copies, table):
     """Add one block's counts; missing cells fall into a row and a column that are left behind.
 
@@ -251,7 +251,7 @@ def _count_small(x, y, s_i, s_j, weights, cells, copies, table):
             table[a * s_j + b] += first[c] + second[c] + third[c] + fourth[c]
 
 
-@kernel
+@helper
 def _count_large(x, y, s_i, s_j, weights, table):
     """Add one block's counts straight to a table that is too large to copy and clear."""
     for r in range(x.shape[0]):

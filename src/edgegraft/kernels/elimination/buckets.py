@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 SPREAD, MULTIPLY, ADD, REDUCE = range(4)  # what `meet` does
 
@@ -68,7 +68,7 @@ def scale_potentials(tree, logs):
     return out
 
 
-@kernel
+@helper
 def _scale(logs, weight):
     peak = -np.inf
     least = np.inf
@@ -90,14 +90,14 @@ class Walk(NamedTuple):
     groups: np.ndarray  # int64 (1,)
 
 
-@kernel
+@helper
 def new_walk(max_axes):
     """Return a walk of tables of at most so many axes, to be planned again and again."""
     size, stride = np.empty(max_axes, np.int64), np.empty(max_axes, np.int64)
     return Walk(size, stride, np.zeros(max_axes, np.int64), np.zeros(1, np.int64))
 
 
-@kernel
+@helper
 def plan(walk, own, scope, part, states):
     """Plan the walk of a table over ``scope + [own]`` beside one over ``part + [own]``.
 
@@ -125,7 +125,7 @@ def plan(walk, own, scope, part, states):
     walk.groups[0] = group + 1
 
 
-@kernel
+@helper
 def _advance(walk, position):
     """Step the odometer; return the new position in the smaller table, -1 at the end."""
     for group in range(2, walk.groups[0]):
@@ -138,18 +138,19 @@ def _advance(walk, position):
     return -1
 
 
-@kernel
+@helper
 def meet(walk, small, large, how):
     """Copy the smaller table to every place of the larger, multiply or add it there, or sum to it.
 
-    The sum is over the axes that the smaller does not have.
+    The sum is over the axes that the smaller does not have. `how` is a constant: one version for
+    all is compiled .9 s sooner and takes exact inference 2.5 times as long.
     """
     if how == REDUCE:
         small[:] = 0.0
     run = walk.size[0]
     times = walk.size[1] if walk.groups[0] > 1 else 1
     cell = 0
-    position = 0
+    position = np.int64(0)
     while position >= 0:
         few = small[position : position + run]
         for _ in range(times):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 from .buckets import ADD, MULTIPLY, REDUCE, SPREAD, meet, new_walk, plan
 
@@ -37,7 +37,7 @@ class Messages(NamedTuple):
     in_logs: np.ndarray  # (n,) bool
 
 
-@kernel
+@helper
 def is_safe(k, tree, potentials, messages):
     """Return whether plain numbers cannot underflow in bucket `k`."""
     total = potentials.range[k]
@@ -48,7 +48,7 @@ def is_safe(k, tree, potentials, messages):
     return total <= SAFE_RANGE
 
 
-@kernel
+@helper
 def _local_product(k, tree, values, in_logs, local):
     """Write the product (sum, in logs) of what ends in bucket `k` over its original neighbours.
 
@@ -72,7 +72,7 @@ def _local_product(k, tree, values, in_logs, local):
     return cells
 
 
-@kernel
+@helper
 def _multiply_cyclic(inner, factor, outer):
     s = factor.shape[0]
     if s == 2:  # by far the most common size, and the only one that vectorises
@@ -86,7 +86,7 @@ def _multiply_cyclic(inner, factor, outer):
                 outer[r * s + a] = inner[r * s + a] * factor[a]
 
 
-@kernel
+@helper
 def _add_cyclic(inner, term, outer):
     s = term.shape[0]
     for r in range(inner.shape[0] // s):
@@ -94,7 +94,7 @@ def _add_cyclic(inner, term, outer):
             outer[r * s + a] = inner[r * s + a] + term[a]
 
 
-@kernel
+@helper
 def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
     """Write ``f_k`` (its logarithm, if `in_logs`) to `clique`; return its number of cells."""
     values = potentials.logs if in_logs else potentials.weight
@@ -117,7 +117,7 @@ def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
     return cells
 
 
-@kernel
+@helper
 def _log_sum_rows(clique, s, out):
     for r in range(out.shape[0]):
         peak = clique[r * s : r * s + s].max()
@@ -129,7 +129,7 @@ def _log_sum_rows(clique, s, out):
         out[r] = peak
 
 
-@kernel
+@helper
 def _rescale(k, message, messages, in_logs):
     """Scale a new message to a largest entry of one and return the logarithm of the scale.
 
@@ -200,7 +200,7 @@ def collect(tree, potentials, maximise):
     return messages, log_partition
 
 
-@kernel
+@helper
 def condition_rows(clique, s, n_rows, in_logs):
     """Turn ``f_k`` into ``p(x_k | N_k)``; rows of configurations that cannot occur become zero."""
     for r in range(n_rows):
@@ -247,7 +247,7 @@ def distribute(tree, potentials, messages, out):
         _write_marginals(k, tree, scope, walk, clique[:cells], local, out)
 
 
-@kernel
+@helper
 def _write_marginals(k, tree, scope, walk, clique, local, out):
     """Write the blocks of a bucket: marginals of its variable and of the edges that end in it.
 
@@ -276,7 +276,7 @@ def _write_marginals(k, tree, scope, walk, clique, local, out):
         out[tree.node_block[k] + a] = local[a]
 
 
-@kernel
+@helper
 def _sum_cyclic(table, out):
     s = out.shape[0]
     out[:] = 0.0

@@ -6,7 +6,7 @@ Both walk down from the roots and choose ``x_k`` given ``N_k``, which is already
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 from .buckets import new_walk
 from .junction import condition_rows, fill_clique, is_safe
@@ -65,7 +65,7 @@ def draw(tree, potentials, messages, uniform, out):
             mine[r] = _pick(clique[row[r] * s : row[r] * s + s], uniform[k, r])
 
 
-@kernel
+@helper
 def _pick(probabilities, u):
     """Return the state in whose share of [0, 1) `u` lies; never one of probability zero."""
     last = 0

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.structures import discard, empty_heap, enlarged, join, joined, pop, put
 
 FILL_FIRST = 0
@@ -102,7 +102,7 @@ def eliminate(start, neighbour, log_states, rule, max_log, max_cells):
     return order[:done], scope_start, scope[: scope_start[done]], cells, blocking
 
 
-@kernel
+@helper
 def _peel(pool, lists, log_states, order, scope_start, scope):
     """Eliminate vertices of at most one neighbour for as long as there are any.
 
@@ -133,7 +133,7 @@ def _peel(pool, lists, log_states, order, scope_start, scope):
     return done, cells, messages
 
 
-@kernel
+@helper
 def _copy_lists(start, neighbour, log_states):
     n = log_states.shape[0]
     degree = start[1:] - start[:-1]
@@ -148,7 +148,7 @@ def _copy_lists(start, neighbour, log_states):
     return neighbour.copy(), lists
 
 
-@kernel
+@helper
 def _rank(v, lists, rule, heap):
     """Put `v` in the place of its fill and its size."""
     fill = lists.fill[v]
@@ -159,7 +159,7 @@ def _rank(v, lists, rule, heap):
         put(heap, v, size + rule.bias[v], fill)
 
 
-@kernel
+@helper
 def _score(v, pool, lists, keys, rule, max_log, heap):
     """Count the fill of `v` and rank it; not a candidate if its table is unaffordable."""
     if lists.size[v] > max_log:
@@ -177,7 +177,7 @@ def _score(v, pool, lists, keys, rule, max_log, heap):
     _rank(v, lists, rule, heap)
 
 
-@kernel
+@helper
 def _living(v, pool, lists):
     """Clear the list of `v` of eliminated vertices and return its length."""
     first = lists.first[v]
@@ -190,7 +190,7 @@ def _living(v, pool, lists):
     return kept
 
 
-@kernel
+@helper
 def _join(members, log_states, pool, lists, keys, n_keys, rule, max_log, heap):
     """Make `members` a clique; common neighbours of a new edge lose that pair from their fill."""
     n = log_states.shape[0]
@@ -218,7 +218,7 @@ def _join(members, log_states, pool, lists, keys, n_keys, rule, max_log, heap):
     return pool, keys, n_keys
 
 
-@kernel
+@helper
 def _append(v, new, pool, lists):
     """Add `new` to the list of `v`, moving the list to the end of the pool when it is full."""
     if lists.length[v] == lists.room[v] and _living(v, pool, lists) == lists.room[v]:
@@ -237,7 +237,7 @@ def _append(v, new, pool, lists):
     return pool
 
 
-@kernel
+@helper
 def _with_room(values, used, extra):
     """Return `values`, copied to twice the length if `extra` more would not fit."""
     if used + extra <= values.shape[0]:
@@ -248,7 +248,7 @@ def _with_room(values, used, extra):
     return larger
 
 
-@kernel
+@helper
 def _hash_edges(pool, lists):
     """Return the hash set of the edges between living vertices, and their number."""
     n = lists.gone.shape[0]

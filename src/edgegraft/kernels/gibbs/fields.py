@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.gibbs.gibbs_tables import FLOOR
 from edgegraft.kernels.gibbs.sweeps import next_uniform
 
@@ -76,7 +76,7 @@ def anneal(wiring, theta, nodes, pushes, state, streams, betas, energies):
         _leave(state, streams, c, x, stream)
 
 
-@kernel
+@helper
 def _enter(wiring, pushes, state, streams, c, x, stream, fields):
     """Copy a chain, and work its fields out anew."""
     stream[:] = streams[:, c]
@@ -89,14 +89,14 @@ def _enter(wiring, pushes, state, streams, c, x, stream, fields):
                 fields[to + a + 1] += pushes[wiring.push[e] + x[i] * wide + a]
 
 
-@kernel
+@helper
 def _leave(state, streams, c, x, stream):
     streams[:, c] = stream
     for i in range(len(x)):
         state[i, c] = np.uint16(x[i])
 
 
-@kernel
+@helper
 def _edge_terms(wiring, theta, x):
     total = 0.0
     for i in range(len(x)):
@@ -121,7 +121,7 @@ def _weigh(nodes, fields, at, s, beta, p):
     return total
 
 
-@kernel
+@helper
 def _sweep(wiring, nodes, pushes, beta, x, stream, fields):
     """Update every variable of a chain once, and return by how much its edge terms grew."""
     grown = 0.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.gibbs.gibbs_tables import NEVER
 from edgegraft.kernels.gibbs.sweeps import find_rows, rescue, sweep, weigh
 
@@ -58,7 +58,7 @@ def add_moments(tables, state, sums):
                     sums[at + a * own_stride] += p[c, a]
 
 
-@kernel
+@helper
 def _conditionals(tables, i, state, row_at, p):
     """Write ``p(x_i = a | rest)`` of every chain."""
     s = tables.states[i]
@@ -120,7 +120,7 @@ def measure_halves(halves):
     return r_hat, m * n / time
 
 
-@kernel
+@helper
 def _autocorrelation_time(halves, within, pooled):
     """Geyer's initial monotone sequence: positive, decreasing pairs of lags (Vehtari et al.)."""
     time = -1.0
@@ -135,7 +135,7 @@ def _autocorrelation_time(halves, within, pooled):
     return time
 
 
-@kernel(fastmath={"reassoc"})
+@helper(fastmath={"reassoc"})
 def _lag_product(halves, lag):
     """Mean product of centred draws `lag` apart, over the full length."""
     m, n = halves.shape

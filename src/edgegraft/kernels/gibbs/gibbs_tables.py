@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.conditionals.lookup import pack_groups
 from edgegraft.kernels.conditionals.row_conditionals import Neighbours
 
@@ -109,7 +109,7 @@ def refill(tables, theta):
                     _write_weights(scores, s, row)
 
 
-@kernel
+@helper
 def _row_scores(tables, i, g, position, scores):
     """Log terms of group `g` in the joint state whose row starts at `position`."""
     s = tables.states[i]
@@ -122,7 +122,7 @@ def _row_scores(tables, i, g, position, scores):
             scores[a] += tables.theta[at + a * tables.own_stride[e]]
 
 
-@kernel
+@helper
 def _write_weights(scores, s, row):
     row[:] = 0.0
     top = scores[:s].max()
@@ -130,7 +130,7 @@ def _write_weights(scores, s, row):
         row[a] = np.exp(scores[a] - top)
 
 
-@kernel
+@helper
 def _write_cumulative(scores, s, row):
     row[:] = NEVER
     top = scores[:s].max()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 
 #: Below this total a product of rows may have lost what mattered to underflow.
 TINY = 1e-200
@@ -80,7 +80,7 @@ def sweep(tables, state, streams, n_sweeps):
     return n_rescued
 
 
-@kernel
+@helper
 def find_rows(tables, g, state, row_at):
     """Where, for each chain, the row of group `g` starts in the values."""
     row_at[:] = tables.group_value[g]
@@ -136,7 +136,7 @@ def _invert(weights, s, uniform, x):
     return least
 
 
-@kernel
+@helper
 def _draw_from_cumulative(values, row_at, width, uniform, x):
     if width == 4:
         _count_passed(values, row_at, 4, uniform, x)
@@ -146,7 +146,7 @@ def _draw_from_cumulative(values, row_at, width, uniform, x):
         _count_passed(values, row_at, width, uniform, x)
 
 
-@kernel
+@helper
 def _draw_from_weights(weights, s, uniform, x):
     """Draw the states `x` and return the least total; rows below TINY are not to be trusted."""
     if s == 2:
@@ -160,7 +160,7 @@ def _draw_from_weights(weights, s, uniform, x):
     return _invert(weights, s, uniform, x)
 
 
-@kernel
+@helper
 def weigh(tables, i, state, row_at, weights):
     """Unnormalised conditionals of variable `i`, one row for each chain."""
     width = tables.width[i]
@@ -172,7 +172,7 @@ def weigh(tables, i, state, row_at, weights):
         _multiply_rows(tables, i, state, row_at, width, weights)
 
 
-@kernel
+@helper
 def rescue(tables, i, state, weights):
     """Replace the rows that underflowed; returns how many."""
     n_rescued = 0
@@ -183,7 +183,7 @@ def rescue(tables, i, state, weights):
     return n_rescued
 
 
-@kernel
+@helper
 def _weigh_in_logs(tables, i, state, c, weights):
     s = tables.states[i]
     for a in range(s):

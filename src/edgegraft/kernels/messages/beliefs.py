@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.messages.updates import TINY, WIDE_BELIEF, linear_belief, log_belief
 
 #: Columns of ``links``: first entry of message ``k``, first entry of its answer, first entry of
@@ -91,7 +91,7 @@ def fill_potentials(theta, old_theta, refill, wiring, potentials, dirty):
             _fill_edge(theta[first:last], wiring, potentials, e)
 
 
-@kernel
+@helper
 def _differ(left, right, first, last):
     for a in range(first, last):
         if left[a] != right[a]:
@@ -99,7 +99,7 @@ def _differ(left, right, first, last):
     return False
 
 
-@kernel
+@helper
 def _fill_edge(table, wiring, potentials, e):
     k = wiring.into_first[e]
     back = wiring.reverse[k]
@@ -120,7 +120,7 @@ def _fill_edge(table, wiring, potentials, e):
             tables[backward + b * rows + a] = value
 
 
-@kernel
+@helper
 def wide_nodes(wiring, potentials):
     """Return which nodes' beliefs may span too much for plain products, or be too small for them.
 
@@ -184,7 +184,7 @@ def write_marginals(wiring, potentials, value, inverse, plain, out):
     return total
 
 
-@kernel
+@helper
 def _softmax(logs, out):
     top = logs.max()
     z = 0.0
@@ -196,7 +196,7 @@ def _softmax(logs, out):
     return top + np.log(z)
 
 
-@kernel
+@helper
 def _outer(tables, t, left, right, rows, columns, out, at):
     z = 0.0
     for a in range(rows):
@@ -210,7 +210,7 @@ def _outer(tables, t, left, right, rows, columns, out, at):
     return z
 
 
-@kernel
+@helper
 def _log_outer(tables, log_tables, t, left, right, rows, columns, out, at):
     top = left[:rows].max()
     other = right[:columns].max()

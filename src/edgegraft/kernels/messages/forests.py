@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.messages.updates import log_belief, sum_product
 
 
@@ -18,7 +18,7 @@ class Forests(NamedTuple):
     probability: np.ndarray  # float64 (m,) share of the forests that hold an edge
 
 
-@kernel
+@helper
 def find_root(parent, i):
     """Return the root of `i` in a union-find forest, halving the path to it."""
     while parent[i] != i:
@@ -188,7 +188,7 @@ def improve_forest(wiring, potentials, turn, assignment):
         assignment[i] = np.argmax(scores[at : at + states[i]])
 
 
-@kernel
+@helper
 def _induced_forest(start, links, turn):
     n = len(turn)
     tree = np.arange(n)  # union-find over the nodes inside

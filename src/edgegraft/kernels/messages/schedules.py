@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.messages.beliefs import wide_nodes
 from edgegraft.kernels.messages.updates import linear_answers, log_answers
 from edgegraft.kernels.structures import empty_heap, pop, put
@@ -117,7 +117,7 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
     return updates
 
 
-@kernel
+@helper
 def _pass_on(nodes, count, start, links, change, damping, key):
     """Notify neighbours how much the answers of `nodes` changed; return the number of answers.
 
@@ -135,7 +135,7 @@ def _pass_on(nodes, count, start, links, change, damping, key):
     return updates
 
 
-@kernel
+@helper
 def _enqueue(start, links, change, tol, key, heap, i):
     """Put node `i` and the neighbours that it has changed into their places."""
     for k in range(start[i], start[i + 1]):

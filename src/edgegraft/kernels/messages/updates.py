@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgegraft.kernels.compiler import kernel
+from edgegraft.kernels.compiler import helper
 
 #: Largest span of a log table for which plain products are safe.
 WIDEST = 200.0
@@ -38,7 +38,7 @@ MAX_CHANGE = 1e6
 TINY = 1e-200
 
 
-@kernel(fastmath=True, forceinline=True)
+@helper(fastmath=True, forceinline=True)
 def linear_belief(start, links, unary, unary_exp, at, value, i, s, wide, out):
     """Write the belief of node `i`, largest entry 1; return the logarithm of what was divided."""
     if wide:
@@ -59,7 +59,7 @@ def linear_belief(start, links, unary, unary_exp, at, value, i, s, wide, out):
     return np.log(top)
 
 
-@kernel(fastmath=True)
+@helper(fastmath=True)
 def _belief_by_logs(start, links, unary, at, value, i, s, out):
     for a in range(s):
         out[a] = unary[at + a]
@@ -73,7 +73,7 @@ def _belief_by_logs(start, links, unary, at, value, i, s, out):
     return top
 
 
-@kernel(fastmath=True)
+@helper(fastmath=True)
 def linear_answers(
     nodes, count, start, links, states, node_offset, unary, unary_exp, wide, tables, value, inverse,
     out, out_inverse, damping, belief, cavity, product, change,
@@ -101,7 +101,7 @@ def linear_answers(
             )  # fmt: skip
 
 
-@kernel(fastmath=True)
+@helper(fastmath=True)
 def _answers(
     start, links, unary, unary_exp, at, wide, tables, value, inverse, out, out_inverse, damping, i,
     s, belief, cavity, product, change,
@@ -119,7 +119,7 @@ def _answers(
             change[k] = _store(product, total, value, inverse, out, out_inverse, damping, o, r)
 
 
-@kernel(fastmath=True, forceinline=True)
+@helper(fastmath=True, forceinline=True)
 def _multiply(tables, t, cavity, product, s, r):
     for b in range(r):
         product[b] = tables[t + b] * cavity[0]
@@ -134,7 +134,7 @@ def _multiply(tables, t, cavity, product, s, r):
     return total
 
 
-@kernel(fastmath=True, forceinline=True)
+@helper(fastmath=True, forceinline=True)
 def _store(product, total, value, inverse, out, out_inverse, damping, o, r):
     """Write a normalised, damped message and its reciprocals; return the relative change."""
     scale = (1.0 - damping) / total
@@ -149,7 +149,7 @@ def _store(product, total, value, inverse, out, out_inverse, damping, o, r):
     return min(largest, MAX_CHANGE)
 
 
-@kernel(forceinline=True)
+@helper(forceinline=True)
 def log_belief(start, links, unary, rho, at, value, i, s, out):
     """Write the unnormalised log belief of node `i`."""
     for a in range(s):
@@ -161,7 +161,7 @@ def log_belief(start, links, unary, rho, at, value, i, s, out):
             out[a] += weight * value[m + a]
 
 
-@kernel
+@helper
 def log_answers(
     nodes, count, start, links, states, node_offset, unary, rho, tables, log_tables, value, out,
     damping, floor, maximise, belief, cavity, product, change,
@@ -186,7 +186,7 @@ def log_answers(
             change[k] = _store_log(product, value, out, damping, floor, o, r)
 
 
-@kernel(forceinline=True)
+@helper(forceinline=True)
 def _store_log(product, value, out, damping, floor, o, r):
     """Write a damped log message with a maximum of 0; return its largest change."""
     top = product[0]
@@ -201,7 +201,7 @@ def _store_log(product, value, out, damping, floor, o, r):
     return largest
 
 
-@kernel(forceinline=True)
+@helper(forceinline=True)
 def sum_product(tables, log_tables, t, cavity, product, s, r):
     """Write the log of the table-vector product; `cavity` is first shifted to a maximum of 0.
 
@@ -226,7 +226,7 @@ def sum_product(tables, log_tables, t, cavity, product, s, r):
     return top
 
 
-@kernel
+@helper
 def _log_sum_exp(log_tables, t, cavity, s, r, b):
     top = -np.inf
     for a in range(s):
@@ -237,7 +237,7 @@ def _log_sum_exp(log_tables, t, cavity, s, r, b):
     return top + np.log(total)
 
 
-@kernel(forceinline=True)
+@helper(forceinline=True)
 def _max_product(log_tables, t, cavity, product, s, r):
     for b in range(r):
         product[b] = -np.inf

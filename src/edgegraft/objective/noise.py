@@ -1,6 +1,6 @@
-"""Penalties with other weights than :class:`~edgegraft.objective.Penalty`.
+"""Noise weights: what chance does to the score of a pair, and weights that undo it.
 
-Noise weights ask of every pair the same evidence, whatever its states and their shares:
+They ask the same evidence of every pair, whatever its states and their shares:
 
     d_ij^2 = v_i v_j q(k_i k_j),   v_i = 1 - sum_a p_i(a)^2,   k_i = v_i^2 / tr(C_i^2)
 
@@ -19,131 +19,15 @@ by the share of the rows that know the column.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from edgegraft.core import Layout
-from edgegraft.core.types import Edges, Floats, Integers, Mask
-from edgegraft.errors import SettingError
+from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.objective.objective import Objective
-from edgegraft.objective.penalty import Groups, Penalty, norms_of
-
-GroupWeight = Literal["sqrt", "states", "noise"]
-
-
-@dataclass(frozen=True)
-class StatesPenalty(Penalty):
-    """Group-l1 with ``d_e = s_i s_j``: tables of many cells enter later."""
-
-    group_weight: ClassVar[str] = "states"
-
-    def _size_weights(self, cells: Integers) -> Floats:
-        return cells.astype(np.float64)
-
-
-@dataclass(frozen=True)
-class NoisePenalty(Penalty):
-    """Group-l1 with weights by which chance gives every pair of the data the same score.
-
-    `noise` are the weights of some data: :meth:`bound` finds them.
-
-    Examples
-    --------
-    >>> from edgegraft.table import PackedTable
-    >>> from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-    >>> table = PackedTable.from_codes([[0, 0], [1, 0], [0, 0], [1, 1]] * 50)
-    >>> penalty = NoisePenalty(0.1).bound(Pseudolikelihood(table))
-    >>> penalty.edge_weights(np.array([(0, 1)]), np.array([4])).round(3)
-    array([0.838])
-    """
-
-    noise: NoiseWeights | None = field(default=None, repr=False, compare=False)
-
-    group_weight: ClassVar[str] = "noise"
-
-    def bound(self, objective: Objective, *, anew: bool = False) -> NoisePenalty:
-        """Return the penalty with the weights that the margins of the data ask for."""
-        if self.noise is not None and not anew:
-            return self
-        return replace(self, noise=noise_weights(objective))
-
-    def edge_weights(self, edges: Edges, cells: Integers) -> Floats:
-        """Return what chance does to the score of each pair."""
-        return self._bound_noise.of(edges)
-
-    def least_factors(self, states: Integers) -> Floats:
-        """Return a factor per variable; no weight is below the product of those of its ends."""
-        return self._bound_noise.least_factors()
-
-    @property
-    def _bound_noise(self) -> NoiseWeights:
-        if self.noise is None:
-            raise ValueError("noise weights need data: call bound(objective) first")
-        return self.noise
-
-    def groups(self, layout: Layout) -> Groups:
-        """Return the groups; a pair of ordered columns has its linear weight as one of its own."""
-        whole, noise = super().groups(layout), self._bound_noise
-        split = noise.split(layout.edges) & (np.diff(layout.edge_offset) > 1)
-        if not split.any():
-            return whole
-        after = layout.n_variables + 1 + np.flatnonzero(split)
-        rest = self.penalty * noise.of_rest(layout.edges[split])
-        return Groups(
-            np.insert(whole.offsets, after, layout.edge_offset[:-1][split] + 1),
-            np.insert(whole.strength, after, rest),
-            np.insert(whole.ridge, after, self.ridge),
-        )
-
-    def _scores(self, values: Floats, offsets: Integers, edges: Edges) -> Floats:
-        noise = self._bound_noise
-        split = noise.split(edges)
-        if not split.any():
-            return super()._scores(values, offsets, edges)
-        whole = norms_of(values, offsets)
-        first = np.abs(values[offsets[:-1]])
-        rest = np.sqrt(np.maximum(whole**2 - first**2, 0.0)) / noise.of_rest(edges)
-        weights = self.edge_weights(edges, np.diff(offsets))
-        return np.where(split, np.maximum(first / weights, rest), whole / weights)
-
-
-PENALTIES: tuple[type[Penalty], ...] = (Penalty, StatesPenalty, NoisePenalty)
-"""The library's own penalties, which files can name."""
-
-
-def make_penalty(
-    penalty: float = 0.0,
-    ridge: float = 0.0,
-    *,
-    group_weight: str = "sqrt",
-    **settings: Any,
-) -> Penalty:
-    """Return the penalty that names stand for.
-
-    Parameters
-    ----------
-    penalty, ridge : float
-    group_weight : {"sqrt", "states", "noise"}
-        ``d_e`` is the square root of the number of cells of a table, or that number, or such
-        that chance gives every pair of the data the same score.
-    **settings
-        Further arguments of the class, such as `penalize_nodes`.
-
-    Examples
-    --------
-    >>> make_penalty(0.1, group_weight="noise")
-    NoisePenalty(penalty=0.1, ridge=0.0, penalize_nodes=False)
-    """
-    named = {form.group_weight: form for form in PENALTIES}
-    if group_weight not in named:
-        raise SettingError(
-            "group_weight", f"must be one of {', '.join(named)}, found {group_weight!r}"
-        )
-    return named[group_weight](penalty, ridge, **settings)
-
 
 MIN_ROWS = 20.0  # off the most common state: with fewer, chance is no longer Gaussian
 _MAX_RATE = 0.05
