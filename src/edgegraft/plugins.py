@@ -14,6 +14,7 @@ readers     suffix of a file             ``read(path, options)`` -> an Arrow tab
 exports     suffix without its dot       ``write(path, model, edge_columns)``
 pages       "report", "network"          what ``learn --report`` and ``demo`` write of a model
 rows        library of a frame, "disk"   ``open_rows(X, schema, options, weights)`` -> `OpenRows`
+backends    value of ``device=``          ``find(device)`` -> a `Backend`, or None for the processor
 commands    name of a command            a function whose parameters typer turns into options
 =========== ============================ ===========================================================
 """
@@ -46,6 +47,7 @@ _WINGS: dict[str, dict[str, str]] = {
         "dask": "edgegraft.scale.cluster:open_rows",
         "disk": "edgegraft.scale.disk:open_rows",
     },
+    "backends": dict.fromkeys(("auto", "cuda", "torch"), "edgegraft.device:find"),
     "commands": {
         "report": "edgegraft.cli.model_commands:report",
         "plot": "edgegraft.cli.model_commands:plot",

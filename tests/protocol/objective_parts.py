@@ -11,9 +11,9 @@ import numpy as np
 
 from edgegraft import PackedTable
 from edgegraft.core import Layout
+from edgegraft.core.backend import find_backend
 from edgegraft.core.pairs import PairTables, table_offsets
 from edgegraft.counts import PairCounts
-from edgegraft.device import find_device
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective import (
     Likelihood,
@@ -68,7 +68,7 @@ def in_blocks(**options: Any) -> Callable[[Any, Any], Any]:
 
 def on_device(**options: Any) -> Callable[[Any, Any], Any]:
     def make(table: Any, weights: Any) -> Any:
-        return Pseudolikelihood(TableRows(table, weights, device=find_device(DEVICE)), **options)
+        return Pseudolikelihood(TableRows(table, weights, device=find_backend(DEVICE)), **options)
 
     return make
 

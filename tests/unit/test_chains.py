@@ -33,28 +33,21 @@ from tests.zoo import ZOO, truth
 
 pytest.importorskip("torch", reason="PyTorch, the extra gpu, is not installed")
 
-from edgegraft.device import chains, find_device
+from edgegraft.core.backend import find_backend
 from edgegraft.device.chains import DeviceChains, colours_of
 
 LAYOUT = Layout([2, 3, 2, 4, 3], [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (0, 4)])
 THETA = np.random.default_rng(0).normal(size=LAYOUT.n_parameters)
 
 
-@pytest.fixture(params=["dense", "sparse"])
-def matrix(request, monkeypatch):
-    if request.param == "sparse":
-        monkeypatch.setattr(chains, "_SHARE", 1 << 60)
-    return request.param
-
-
 def on_device(n_chains=4000, seed=0, theta=THETA):
     codes = np.random.default_rng(seed).integers(0, LAYOUT.states[:, None], (5, n_chains))
-    found = DeviceChains(LAYOUT, find_device(DEVICE), codes.astype(np.uint16), seed)
+    found = DeviceChains(LAYOUT, find_backend(DEVICE), codes.astype(np.uint16), seed)
     found.load(theta)
     return found, codes
 
 
-def test_products_with_indicators_are_those_of_plain_numpy(matrix):
+def test_products_with_indicators_are_those_of_plain_numpy():
     found, codes = on_device(50)
     here = HostDraws(LAYOUT, codes.astype(np.uint16))
     weights = np.random.default_rng(1).normal(size=50)
@@ -73,7 +66,7 @@ def test_products_with_indicators_are_those_of_plain_numpy(matrix):
         np.testing.assert_allclose(means @ other, weights @ draws.energies(other) / 50, atol=1e-5)
 
 
-def test_chains_have_the_marginals_of_the_model(matrix):
+def test_chains_have_the_marginals_of_the_model():
     found, _ = on_device()
     found.sweep(30)
     values = np.zeros(len(THETA))
@@ -89,7 +82,7 @@ def test_the_same_seed_gives_the_same_chains():
     runs = []
     start = np.zeros((5, 64), np.uint16)
     for seed in (0, 0, 1):
-        found = DeviceChains(LAYOUT, find_device(DEVICE), start, seed)
+        found = DeviceChains(LAYOUT, find_backend(DEVICE), start, seed)
         found.load(THETA)
         found.sweep(5)
         runs.append(found.codes())
@@ -251,7 +244,7 @@ def test_likelihoods_by_annealing_are_those_of_exact_inference(monkeypatch):
     theta = fit_parameters(PackedTable.from_codes(rows), ridge=0.01)[0].theta
     expected, none = graph_of(rows).likelihoods(theta, rows)
     monkeypatch.setattr(graph_likelihood, "affordable", lambda *_: None)
-    found, error = graph_of(rows, device=find_device(DEVICE)).likelihoods(theta, rows)
+    found, error = graph_of(rows, device=find_backend(DEVICE)).likelihoods(theta, rows)
     assert none == 0.0
     assert 0.0 < error < 0.05
     np.testing.assert_allclose(found, expected, atol=4 * error)
@@ -318,7 +311,7 @@ def test_shares_are_matched_by_chains_on_the_device(monkeypatch):
     theta = model.theta.copy()
     theta[:36:3] += 0.3
     model = PairwiseMRF(model.schema, model.edges, theta)
-    counts = PairCounts(TableRows(table, device=find_device(DEVICE)))
+    counts = PairCounts(TableRows(table, device=find_backend(DEVICE)))
     found, agreement = match_margins(model, counts, 1e-3)
     exact = ExactEngine()
     shares = exact.run(found.theta, exact.init(found.layout))[0].values[:36]

@@ -62,10 +62,10 @@ class Request:
 
     def check(self) -> None:
         """Refuse settings that are out of bounds, inconsistent or not available here."""
-        from edgegraft.device import find_device
+        from edgegraft.core.backend import find_backend
         from edgegraft.grafting.pair_rules import PairRules
 
-        find_device(self.plan().device)
+        find_backend(self.plan().device)
         PairRules.read(self.settings["rules"], ())
         self.read_options()
 

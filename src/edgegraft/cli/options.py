@@ -169,7 +169,7 @@ def _parameter(setting: Setting) -> inspect.Parameter:
         metavar = "<names>" if setting.name in _NAMES else "<text>"
     elif setting.kinds == (bool,):
         annotation = bool
-    elif setting.words and not setting.kinds:
+    elif setting.words and not setting.kinds and not setting.plugins:
         annotation = Literal[setting.words]
     else:
         default = None if default is None else str(default)

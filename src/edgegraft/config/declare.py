@@ -37,6 +37,7 @@ class Setting(NamedTuple):
     #: of reading: whether it may change the cells that are read, not time and memory alone
     cells: bool = True
     texts: bool = False  # whether lists of texts are taken
+    plugins: bool = False  # whether names of plug-ins are taken, checked when one is looked up
     group: str | None = None  # heading in the short help; None if only --help-all shows the option
 
     def allows(self, value: object) -> bool:
@@ -44,7 +45,7 @@ class Setting(NamedTuple):
         if value is None:
             return self.optional
         if isinstance(value, str):
-            return value in self.words
+            return self.plugins or value in self.words
         if isinstance(value, list | tuple):
             return self.texts and all(isinstance(text, str) for text in value)
         if isinstance(value, bool):

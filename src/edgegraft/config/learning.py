@@ -245,9 +245,10 @@ class Plan(GraftingSettings, Settings):
     )
     device: DeviceName = setting(
         "cpu",
-        "Where sums over rows are computed: on the processor, on a GPU, on a GPU if there is one, "
-        "or by PyTorch on the processor.",
+        "Where sums over rows are computed: 'cpu', 'cuda' (a GPU), 'auto' (a GPU if there is one), "
+        "'torch' (PyTorch on the processor) or a plug-in.",
         "--device",
+        plugins=True,
     )
 
     @property

@@ -20,7 +20,6 @@ from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
-from edgegraft.device.pair_sums import count_on_device
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.kernels.counting.pairs import count_codes, count_planes
 from edgegraft.table import PackedTable, Schema
@@ -178,8 +177,8 @@ def _count_margins(block: TableRows) -> NDArray[Any]:
 
 
 def _count_pairs(block: TableRows, edges: Edges, offsets: Integers) -> NDArray[Any]:
-    if block.device is not None:
-        return count_on_device(block, edges)
+    if (device := block.product_device) is not None:
+        return device.count(block, edges)
     out = _zeros(block, int(offsets[-1]))
     # An order in which neighbours share a tile of variables.
     tiles = -(-block.table.n_variables // _Cost.tile)

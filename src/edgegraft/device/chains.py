@@ -16,12 +16,10 @@ from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.types import Floats, Integers
 from edgegraft.device.columns import Placement
-from edgegraft.device.device import Device, EdgeMatrix, Tensor, slices, to_host, torch_module
+from edgegraft.device.device import Device, Tensor, to_host, torch_module
 
-_SHARE = 8  # of the free memory that one array may take
 _FORBIDDEN = -1e4  # log-potential of what is impossible: finite, and below all noise
-_MIN_NOISE = 1e-30
-_ALL = slice(None)
+_MIN_NOISE = 1e-30  # of an exponential draw, whose logarithm is taken
 
 
 class DeviceChains:
@@ -42,11 +40,7 @@ class DeviceChains:
         self._nodes = device.put(places)
         row, column = (places[ends] for ends in layout.cell_ends())
         self._row, self._column = device.put(row), device.put(column)
-        self._dense = 4 * total * total <= device.free_bytes // _SHARE
-        self._weights = torch.zeros((total, total) if self._dense else (0, 0), device=device.name)
-        self._other = None if self._dense else self._weights  # of `energies`
-        self._values = self._weights.new_empty(0)  # of the cells of a sparse matrix
-        self._sparse = None if self._dense else EdgeMatrix(row, column, total, device)
+        self._weights = torch.zeros(total, total, device=device.name)  # of all edges, symmetric
         self._bias = torch.zeros(total, 1, device=device.name)
         self._beta = torch.ones((), device=device.name)
         self._generator = torch.Generator(device.name).manual_seed(seed)
@@ -57,27 +51,20 @@ class DeviceChains:
 
     def load(self, theta: Floats) -> None:
         """Take other parameters."""
-        nodes, self._values = self._put(theta, self._weights)
-        self._bias.copy_(nodes)
+        self._put(theta, self._bias, self._weights)
 
-    def _put(self, theta: Floats, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Return values of nodes and cells, these also written to `weights` if it is dense."""
-        torch = torch_module()
-        given = self.device.put(np.maximum(theta, _FORBIDDEN).astype(np.float32))
+    def _put(self, theta: Floats, nodes: Tensor, weights: Tensor) -> None:
+        """Write parameters in the order of the states here."""
+        values = self.device.put(np.maximum(theta, _FORBIDDEN).astype(np.float32))
         n_nodes = len(self._nodes)
-        nodes, cells = torch.empty_like(self._bias), given[n_nodes:]
-        nodes[self._nodes, 0] = given[:n_nodes]
-        if self._sparse is not None:
-            return nodes, self._sparse.values(cells)
-        weights[self._row, self._column] = cells
-        weights[self._column, self._row] = cells
-        return nodes, cells
+        nodes[self._nodes, 0] = values[:n_nodes]
+        weights[self._row, self._column] = weights[self._column, self._row] = values[n_nodes:]
 
     def sweep(self, n_sweeps: int, beta: float = 1.0) -> None:
         """Draw every variable of every chain anew, edge terms counting `beta` times."""
         self._beta.fill_(beta)
         left = n_sweeps
-        if left and self._graph is None and self.device.is_gpu and self._dense:
+        if left and self._graph is None and self.device.is_gpu:
             self._record()  # which takes a sweep
             left -= 1
         for _ in range(left):
@@ -91,18 +78,11 @@ class DeviceChains:
         torch = torch_module()
         factor = self.device.put((weights / self.n_chains).astype(np.float32))
         shown = self._shown
-        nodes = (shown @ factor)[self._nodes]
-        if self._dense:
-            pairs = ((shown * factor) @ shown.T)[self._row, self._column]
-            return to_host(torch.cat((nodes, pairs)))
-        at_once = self.device.free_bytes // _SHARE // (8 * self.n_chains)
-        parts = [nodes]
-        for cells in slices(0, len(self._row), at_once):
-            parts.append((shown[self._row[cells]] * shown[self._column[cells]]) @ factor)
-        return to_host(torch.cat(parts))
+        pairs = ((shown * factor) @ shown.T)[self._row, self._column]
+        return to_host(torch.cat(((shown @ factor)[self._nodes], pairs)))
 
     def record(self, draws: NDArray[Any], thinning: int) -> None:
-        """Fill `draws`, shape (n, records, n_chains), with states that many sweeps apart."""
+        """Fill `draws`, shape (n, records, n_chains), with states `thinning` sweeps apart."""
         for record in range(draws.shape[1]):
             self.sweep(thinning)
             draws[:, record] = self.codes()
@@ -117,18 +97,16 @@ class DeviceChains:
 
     def energies(self, theta: Floats) -> Floats:
         """Return the log-potential `theta` in the state of each chain."""
-        torch = torch_module()
-        if self._dense and self._other is None:
-            self._other = torch.zeros_like(self._weights)
-        nodes, values = self._put(theta, self._other)
-        terms = self._fields(_ALL, self._other, values).mul_(0.5).add_(nodes)
-        return to_host(terms.mul_(self._shown).sum(0, dtype=torch.float64))
+        nodes, weights = (torch_module().zeros_like(own) for own in (self._bias, self._weights))
+        self._put(theta, nodes, weights)
+        return self._sums((weights @ self._shown).mul_(0.5).add_(nodes))
 
     def edge_terms(self) -> Floats:
         """Return the sum of the edges' log-potentials in the state of each chain."""
-        torch = torch_module()
-        terms = self._fields(_ALL, self._weights, self._values).mul_(self._shown)
-        return to_host(terms.sum(0, dtype=torch.float64)) / 2
+        return self._sums(self._weights @ self._shown) / 2
+
+    def _sums(self, terms: Tensor) -> Floats:
+        return to_host(terms.mul_(self._shown).sum(0, dtype=torch_module().float64))
 
     def codes(self) -> NDArray[np.uint16]:
         """Return the states of all chains, shape (n, n_chains)."""
@@ -140,16 +118,10 @@ class DeviceChains:
             at += group.n
         return found
 
-    def _fields(self, rows: slice, weights: Tensor, values: Tensor) -> Tensor:
-        """Return what edges add to the logits of some states."""
-        if self._sparse is None:
-            return weights[rows] @ self._shown
-        return self._sparse.times(values, self._shown, rows)
-
     def _sweep_once(self) -> None:
         torch = torch_module()
         for group in self._placement.groups:
-            logits = self._fields(group.rows, self._weights, self._values)
+            logits = self._weights[group.rows] @ self._shown
             logits.mul_(self._beta).add_(self._bias[group.rows])
             noise = torch.empty_like(logits).exponential_(generator=self._generator)
             logits -= noise.clamp_(min=_MIN_NOISE).log_()

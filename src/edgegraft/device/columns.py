@@ -1,24 +1,24 @@
 """The cells of a block of rows on a device, as zeros and ones of states.
 
-Variables are put in the order of their numbers of states, so that those with as many are together:
-the conditionals of all of them are one operation.
+Variables are put in the order of their numbers of states, so that those of the same number are
+neighbours: the conditionals of all of them are one operation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgegraft.core.types import Floats, Integers
-from edgegraft.device.device import Device, Tensor, slices, to_host, torch_module
+from edgegraft.core.types import Edges, Integers
+from edgegraft.device.device import Device, Tensor, slices, torch_module
 from edgegraft.table.blocks import TableRows
 
-_SHARE = 8  # of the free memory that one array of a step may take
-_KEPT = 4  # share of it that zeros and ones may take between steps
+_ALL = slice(None)
+#: Rows up to which sums of ones are exact in single precision, which has 24 binary digits.
+EXACT_ROWS = 1 << 24
 
 
 class Group(NamedTuple):
@@ -45,6 +45,7 @@ class Placement:
         self.order = order = np.lexsort((states, kinds))
         sizes = states[order]
         starts = np.concatenate(([0], np.cumsum(sizes)))
+        self.n_states = int(starts[-1])
         self.start = np.empty(len(states), np.int64)  # of each variable among all states
         self.start[order] = starts[:-1]
         new = np.flatnonzero((np.diff(sizes) != 0) | (np.diff(kinds[order]) != 0)) + 1
@@ -55,7 +56,7 @@ class Placement:
         ]
 
     def places(self, node_offset: Integers) -> Integers:
-        """Return where the states of the variables, in their own order, are among all states."""
+        """Return where the states of the variables, in the table's order, are among all states."""
         sizes = np.diff(node_offset)
         within = np.arange(node_offset[-1]) - np.repeat(node_offset[:-1], sizes)
         return np.asarray(np.repeat(self.start, sizes) + within)
@@ -69,93 +70,52 @@ class Step(NamedTuple):
 
 
 class DeviceColumns(Placement):
-    """The cells of a block on a device; `dtype` is that of what is computed from them."""
+    """The cells of a block on a device."""
 
-    def __init__(self, block: TableRows, device: Device, dtype: type[np.floating]) -> None:
-        torch = torch_module()
+    def __init__(self, block: TableRows, device: Device) -> None:
         table, states = block.table, np.asarray(block.schema.n_states)
-        self.device, self.n_rows = device, table.n_rows
-        self.dtype = torch.float32 if dtype == np.float32 else torch.float64
-        self._size = np.dtype(dtype).itemsize
         super().__init__(states, np.zeros_like(states))
-        device.check(table.n_rows * (len(states) + self._size), "the table")
+        self.device, self.n_rows = device, table.n_rows
+        device.check(table.n_rows * (len(states) + 8.0), "the table")
         self.codes = device.put(table.cells[self.order, : table.n_rows])  # in the order `order`
         self.complete = not table.n_missing.any()
-        self.weights = (
-            None if block.weights is None else device.put(np.asarray(block.weights, dtype))
-        )
-        self.n_states = int(states.sum())
+        self.weights = None if block.weights is None else device.put(np.asarray(block.weights))
         owner = np.repeat(np.arange(len(states)), states[self.order])
-        self._owner = device.put(owner)
-        state = np.arange(self.n_states) - self.start[self.order][owner]
-        self._state = device.put(state)[:, None]
-        first = np.cumsum([0, *(group.n for group in self.groups)]).tolist()
-        self.first_of = dict(zip(self.groups, first, strict=False))  # place of its first variable
+        self.owner = device.put(owner)  # of each state, in the order `order`
+        self._state = device.put(np.arange(self.n_states) - self.start[self.order][owner])[:, None]
+        self._sizes, self._starts = device.put(states), device.put(self.start)
         self._kept: Tensor = None
 
-    def in_order(self, values: Tensor) -> Floats:
-        """Return values of the variables in their own order."""
-        out = np.empty(len(self.order))
-        out[self.order] = to_host(values)
-        return out
+    def shown(self, dtype: Any, states: slice = _ALL, rows: slice = _ALL) -> Tensor:
+        """Return zeros and ones of some states in some rows."""
+        codes = self.codes[:, rows].index_select(0, self.owner[states])
+        return (codes == self._state[states]).to(dtype)
 
-    def steps(self) -> Iterator[Step]:
-        """Yield all rows, as many at a time as fit the memory."""
-        if self._keep():
-            yield Step(self._kept, self.weights)
-            return
-        for rows in self.row_slices(self._size):
-            weights = None if self.weights is None else self.weights[rows]
-            yield Step(self._show(rows, self.dtype), weights)
+    def steps(self, dtype: Any, most: int = EXACT_ROWS) -> Iterator[Step]:
+        """Yield all rows, as many at a time as fit the memory, and `most`; one step is kept."""
+        wide = self.n_states * dtype.itemsize
+        fitting = min(most, self.device.at_once // wide)
+        whole = self.n_rows <= fitting
+        for rows in slices(0, self.n_rows, fitting):
+            shown = self._kept if whole else None
+            if shown is None or shown.dtype != dtype:
+                shown = self.shown(dtype, rows=rows)
+                self._kept = shown if whole else None
+            weights = None if self.weights is None else self.weights[rows].to(dtype)
+            yield Step(shown, weights)
 
-    @property
-    def whole(self) -> bool:
-        """Whether all rows are one step."""
-        return self._kept is not None
-
-    def row_slices(self, size: int) -> list[slice]:
-        """Return the rows in slices whose zeros and ones, of `size` bytes each, fit the memory."""
-        fitting = self.device.free_bytes // _SHARE // (self.n_states * size)
-        return slices(0, self.n_rows, fitting)
-
-    def show(self, rows: slice, dtype: Any) -> Tensor:
-        """Return the zeros and ones of some rows."""
-        if self._kept is not None and dtype == self.dtype:
-            return self._kept[:, rows]
-        return self._show(rows, dtype)
-
-    def show_states(self, states: slice) -> Tensor:
-        """Return the zeros and ones of some states in half precision, over all rows."""
-        codes = self.codes.index_select(0, self._owner[states])
-        return (codes == self._state[states]).to(torch_module().bfloat16)
-
-    @cached_property
-    def shares(self) -> Tensor:
-        """The share of the rows that each state has, in single precision."""
+    def cells(self, edges: Edges) -> Tensor:
+        """Return where the tables of pairs are in a matrix of all states, cell after cell."""
         torch = torch_module()
-        at_once = self.device.free_bytes // _SHARE // (4 * self.n_rows)
-        parts = [
-            self.show_states(states).sum(1, dtype=torch.float64)
-            for states in slices(0, self.n_states, at_once)
-        ]
-        return (torch.cat(parts) / self.n_rows).float()
-
-    def _keep(self) -> bool:
-        """Keep the zeros and ones of all rows, if they fit; return whether they do."""
-        if self._kept is None and self._fits():
-            self._kept = self._show(slice(0, self.n_rows), self.dtype)
-        return self._kept is not None
-
-    def _show(self, rows: slice, dtype: Any) -> Tensor:
-        codes = self.codes[:, rows].index_select(0, self._owner)
-        return (codes == self._state).to(dtype)
-
-    def _fits(self) -> bool:
-        return self.n_states * self.n_rows * self._size <= self.device.free_bytes // _KEPT
+        i, j = self.device.put(edges.T)
+        wide = self._sizes[j]
+        sizes = self._sizes[i] * wide
+        pair = torch.repeat_interleave(sizes)
+        cell = torch.arange(len(pair), device=pair.device) - (sizes.cumsum(0) - sizes)[pair]
+        row = self._starts[i][pair] + cell // wide[pair]
+        return row * self.n_states + self._starts[j][pair] + cell % wide[pair]
 
 
-def columns_on(block: TableRows, dtype: type[np.floating]) -> DeviceColumns:
-    """Return a block's cells on its device; they stay there while the block does."""
-    device = block.device
-    assert device is not None
-    return block.derive((device, dtype), lambda given: DeviceColumns(given, device, dtype))
+def columns_on(device: Device, block: TableRows) -> DeviceColumns:
+    """Return a block's cells on a device; they stay there while the block does."""
+    return block.derive(device, lambda rows: DeviceColumns(rows, device))

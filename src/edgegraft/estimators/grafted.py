@@ -190,13 +190,13 @@ class GraftedMRF(NetworkEstimator):
             Itself.
         """
         from edgegraft.conditional.survey_design import SurveyDesign
-        from edgegraft.device import find_device
+        from edgegraft.core.backend import find_backend
         from edgegraft.grafting.pair_rules import PairRules
         from edgegraft.ingest.rows import open_rows
         from edgegraft.learn import discover
 
         plan = self._make_plan()
-        find_device(plan.device)  # refused before the table is read, as are rules
+        find_backend(plan.device)  # refused before the table is read, as are rules
         PairRules.read(plan.rules, ())
         options = self._read_options(X, fitting=True, n_jobs=plan.n_jobs or 1)
         X = self._table(X, fitting=True)

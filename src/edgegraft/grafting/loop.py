@@ -80,7 +80,9 @@ def run_search(
 ) -> SearchState:
     """Run the loop from wherever `state` is to its end; `counts` rank the pairs as in `grow`."""
     if state.settings.priority == "auto" and counts is not None and len(counts.schema) > 1:
-        steps.queue(state, rank_pairs(counts, state.rng))
+        # The fit of all pairs on a device is by pseudolikelihood, which counts a pair twice.
+        rule = state.penalty if state.objective.terms == 2 else None
+        steps.queue(state, rank_pairs(counts, state.rng, penalty=rule))
     steps.adopt(state, state.problem.rules.required)
     with interruptible() as interruption:
         stopped = _notify(state, observers, "start")

@@ -15,9 +15,9 @@ from edgegraft.conditional.features import Features
 from edgegraft.conditional.survey_design import weigh_rows
 from edgegraft.config import Plan, Settings
 from edgegraft.core import Layout
+from edgegraft.core.backend import find_backend
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
-from edgegraft.device import find_device
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.policies import Policy, choose_policy
@@ -187,7 +187,7 @@ def losses(
     `weights` are those of a table; `stand_in` is the loss of a sample of rows in blocks; `features`
     are those of ordered columns, by default those of the margins of the rows.
     """
-    given = as_rows(table, weights, plan.n_jobs, find_device(plan.device))
+    given = as_rows(table, weights, plan.n_jobs, find_backend(plan.device))
     rows = distinct_rows(weigh_rows(given, plan.weights_are)[0])
     check_states(rows.schema)
     counts = PairCounts(rows)

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
+from edgegraft.core.backend import Backend, find_backend
 from edgegraft.core.types import Floats
-from edgegraft.device import Device, find_device
 from edgegraft.errors import DataError
 from edgegraft.inference.annealing import (
     AnnealingPath,
@@ -155,7 +155,7 @@ def annealed_log_partition(
     """
     goal = _MAX_STEPS if n_temperatures is None else n_temperatures
     check_at_least(n_chains=(n_chains, 2), n_temperatures=(goal, 2))
-    there = find_device(device)
+    there = find_backend(device)
     hard, start = centred(layout, np.array(theta, np.float64))
     if layout.n_edges == 0:
         return AnnealedLogPartition(start, 0.0, float(n_chains))
@@ -179,7 +179,7 @@ class _Annealing(NamedTuple):
     n_chains: int
     rng: np.random.Generator
     n_jobs: int | None
-    device: Device | None
+    device: Backend | None
 
     def forward(self, path: AnnealingPath, goal: int, fixed: int | None) -> _Annealed:
         """Lead chains to the model, by ever more steps or a fixed number."""

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from edgegraft.core import Layout
+from edgegraft.core.backend import Backend
 from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.types import Floats
-from edgegraft.device import Device
 from edgegraft.inference.chains import (
     Chains,
     Followed,
     are_possible,
+    device_of,
     follow_model,
     put_on_device,
     run_chains,
@@ -88,11 +89,11 @@ def from_shares(path: AnnealingPath, states: Codes) -> AnnealingPath:
 
 
 def lead_chains(
-    path: AnnealingPath, betas: Floats, chains: Chains, n_jobs: int | None, device: Device | None
+    path: AnnealingPath, betas: Floats, chains: Chains, n_jobs: int | None, device: Backend | None
 ) -> tuple[Floats, Floats, Codes]:
     """Return the log weight of every chain, its edge terms at every temperature, and the ends."""
     energies = np.empty((len(betas) - 1, chains.n_chains))
-    if device is None:
+    if (elsewhere := device_of(path.layout, device)) is None:
         by_chain = np.empty(energies.shape[::-1])
 
         def lead(which: slice, own: Chains) -> int:
@@ -103,7 +104,7 @@ def lead_chains(
         ends = run_chains(lead, chains, n_jobs, block=None)[0].state
         energies[:] = by_chain.T
     else:
-        there = put_on_device(path.layout, path.theta, chains, device)
+        there = put_on_device(path.layout, path.theta, chains, elsewhere)
         for terms, beta in zip(energies, betas[:-1], strict=True):
             there.sweep(1, beta=float(beta))
             terms[:] = there.edge_terms()

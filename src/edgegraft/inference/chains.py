@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
+from edgegraft.core.backend import Backend, BackendChains, MovedChains
 from edgegraft.core.edge_tables import fit_margins
 from edgegraft.core.threads import resolve_jobs, run, run_in_order
 from edgegraft.core.types import Floats, Integers, Mask
-from edgegraft.device import Device
-from edgegraft.device.chains import DeviceChains
 from edgegraft.errors import ModelError
 from edgegraft.kernels.gibbs.fields import Wiring, relate
 from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators, observe
@@ -127,7 +126,7 @@ def scattered(layout: Layout, streams: Streams) -> Chains:
 
 
 class HostChains:
-    """Chains of one model, moved by kernels; `DeviceChains` are the same on a device."""
+    """Chains of one model, moved by kernels."""
 
     def __init__(
         self,
@@ -193,24 +192,30 @@ def move_chains(
     layout: Layout,
     theta: Floats,
     chains: Chains,
-    device: Device | None,
+    device: Backend | None,
     n_jobs: int | None,
     block: int | None = None,
-) -> HostChains | DeviceChains:
+) -> MovedChains:
     """Return the chains of a model where they are to be moved."""
-    if device is None:
+    if (there := device_of(layout, device)) is None:
         return HostChains(layout, theta, chains, n_jobs, block)
-    return put_on_device(layout, theta, chains, device)
+    return put_on_device(layout, theta, chains, there)
 
 
-def put_on_device(layout: Layout, theta: Floats, chains: Chains, device: Device) -> DeviceChains:
+def device_of(layout: Layout, device: Backend | None) -> Backend | None:
+    """Return the device of chains; None for the processor, and where the states do not fit."""
+    fits = device is not None and device.holds(int(layout.node_offset[-1]))
+    return device if fits else None
+
+
+def put_on_device(layout: Layout, theta: Floats, chains: Chains, device: Backend) -> BackendChains:
     """Return the chains on a device; the stream of the first is the seed of all."""
-    there = DeviceChains(layout, device, chains.state, int(chains.streams[0, 0] >> np.uint64(1)))
+    there = device.chains(layout, chains.state, int(chains.streams[0, 0] >> np.uint64(1)))
     there.load(theta)
     return there
 
 
-def ends_of(moved: HostChains | DeviceChains, before: Chains) -> Chains:
+def ends_of(moved: MovedChains, before: Chains) -> Chains:
     """Return chains that continue those that were moved; after a device with another seed."""
     if isinstance(moved, HostChains):
         return moved.ends()

@@ -18,20 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.backend import MovedChains, find_backend
 from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import PairTables, table_offsets
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts import PairCounts
-from edgegraft.device import find_device
-from edgegraft.device.chains import DeviceChains
 from edgegraft.errors import MemoryBudgetError, ModelError
 from edgegraft.inference.chains import (
     AGREEMENT,
     BLOCK,
     MIN_DRAWS,
     Chains,
-    HostChains,
     Mixing,
     are_possible,
     check_at_least,
@@ -163,7 +161,7 @@ class GibbsEngine:
         n_records = self.n_sweeps // self.thinning
         shape = (layout.n_variables, n_records, state.chains.n_chains)
         draws = np.empty(shape, code_type(layout))
-        where = find_device(self.device), self.n_jobs, BLOCK
+        where = find_backend(self.device), self.n_jobs, BLOCK
         chains = move_chains(layout, theta, state.chains, *where)
         n_burnt = self._burn_in(chains, theta, state)
         values = chains.observe(draws, self.thinning)
@@ -190,7 +188,7 @@ class GibbsEngine:
         counts = PairCounts(table, n_jobs=self.n_jobs).pairs(pairs)
         return PairTables(pairs, counts.shapes, counts.values / len(rows), counts.offsets)
 
-    def _burn_in(self, chains: HostChains | DeviceChains, theta: Floats, state: GibbsState) -> int:
+    def _burn_in(self, chains: MovedChains, theta: Floats, state: GibbsState) -> int:
         """Sweep without recording; a warm start that is still impossible gets the full length."""
         done = 0
         for share in (_WARM, 1.0) if state.warm else (1.0,):

@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from edgegraft.core import Layout
+from edgegraft.core.backend import Backend, BackendChains
 from edgegraft.core.checks import check_theta
 from edgegraft.core.types import Floats
-from edgegraft.device import Device
-from edgegraft.device.chains import DeviceChains
-from edgegraft.inference.chains import Chains, HostChains, make_streams, put_on_device, scattered
+from edgegraft.inference.chains import (
+    Chains,
+    HostChains,
+    device_of,
+    make_streams,
+    put_on_device,
+    scattered,
+)
 
 #: Products with matrices of all states take less time than one cell per edge and chain if the
 #: square of the states is at most this many times the columns and edges (timed on one core).
@@ -72,14 +78,14 @@ class HostDraws:
         return np.asarray(sums / len(weights))
 
 
-Draws = HostDraws | DeviceChains
+Draws = HostDraws | BackendChains
 """The states of chains, as products of their indicators with vectors."""
 
 
 class PersistentState:
     """Where the chains are: each run changes them."""
 
-    def __init__(self, layout: Layout, moved: HostChains | DeviceChains) -> None:
+    def __init__(self, layout: Layout, moved: HostChains | BackendChains) -> None:
         self.layout, self.warm, self._moved = layout, False, moved
         self._theta = np.empty(0)
 
@@ -114,7 +120,7 @@ class PersistentChains:
         Sweeps before the first run.
     n_jobs : int or None, default 1
     random_state : int or None, default 0
-    device : Device, optional
+    device : Backend, optional
         Where the chains run; by default on the processor, by kernels.
     """
 
@@ -123,7 +129,7 @@ class PersistentChains:
     burn_in: int = 200
     n_jobs: int | None = 1
     random_state: int | None = 0
-    device: Device | None = None
+    device: Backend | None = None
 
     @property
     def on_gpu(self) -> bool:
@@ -135,8 +141,8 @@ class PersistentChains:
         streams = make_streams(self.random_state, self.n_chains)
         chains = scattered(layout, streams) if codes is None else Chains(codes, streams)
         args = layout, np.zeros(layout.n_parameters), chains
-        if self.device is not None:
-            return PersistentState(layout, put_on_device(*args, self.device))
+        if (there := device_of(layout, self.device)) is not None:
+            return PersistentState(layout, put_on_device(*args, there))
         return PersistentState(layout, HostChains(*args, self.n_jobs, None, _MAX_ROWS))
 
     def run(self, theta: Floats, state: PersistentState) -> Draws:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
+from edgegraft.core.backend import find_backend
 from edgegraft.core.checks import check_theta
-from edgegraft.device import find_device
 from edgegraft.errors import DataError
 from edgegraft.inference.chains import (
     Chains,
@@ -131,7 +131,7 @@ def gibbs_sample(
     )  # fmt: skip
     n_chains = min(n_chains, max(n_samples, 1))
     first_state = _first_state(layout, make_streams(random_state, n_chains), start)
-    chains = move_chains(layout, theta, first_state, find_device(device), n_jobs)
+    chains = move_chains(layout, theta, first_state, find_backend(device), n_jobs)
     chains.sweep(burn_in)
     check_possible(layout, theta, chains.codes(), burn_in)
     n_records = -(-n_samples // n_chains)

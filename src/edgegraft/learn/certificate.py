@@ -1,14 +1,12 @@
 """The certificate: what was checked at the end of a search, and the result.
 
 The learned graph is optimal when no inactive pair has ``s_e > penalty`` and every active group is
-stationary. All pairs are scored in blocks if that is affordable, or compared by a device, which
-leaves those to be scored that may violate. Otherwise a random sample is scored, and the share of
-violating pairs is bounded with 95 % confidence (Clopper and Pearson).
+stationary. All pairs are scored in blocks if that is affordable. Otherwise a random sample is
+scored, and the share of violating pairs is bounded with 95 % confidence (Clopper and Pearson).
 """
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +18,6 @@ from edgegraft.grafting.state import SearchState
 
 MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored
 _BLOCK = 8192  # pairs scored together, at least: residuals serve all pairs of a column
-_MOST, _PER_COLUMN = 1 << 22, 20  # pairs that may be scored after a device has compared all
 _CONFIDENCE = 0.95
 
 
@@ -73,22 +70,15 @@ class Certificate(NamedTuple):
 class ScoredPairs(NamedTuple):
     """Inactive pairs of a search with their scores."""
 
-    pairs: Edges  # all of them, those with the largest scores, or a random sample
+    pairs: Edges
     scores: Floats
-    n_checked: int  # pairs whose scores are known, or known to be below all that violate
-    exhaustive: bool  # whether that is every pair
-
-    @property
-    def complete(self) -> bool:
-        """Whether every inactive pair has its score here."""
-        return self.exhaustive and len(self.pairs) == self.n_checked
+    exhaustive: bool  # whether that is every pair, or a random sample
 
 
 def score_inactive(growth: SearchState, max_pairs: int = MAX_PAIRS) -> ScoredPairs:
     """Score the inactive pairs of a finished search.
 
-    All of them up to `max_pairs`; of more, those that may violate if a device compares all pairs,
-    or else `max_pairs` random ones.
+    All of them up to `max_pairs`; of more, `max_pairs` random ones.
     """
     n = len(growth.objective.schema)
     n_pairs = growth.problem.rules.n_allowed - len(growth.graph)
@@ -96,12 +86,7 @@ def score_inactive(growth: SearchState, max_pairs: int = MAX_PAIRS) -> ScoredPai
     rng = np.random.default_rng(growth.settings.random_state)
     pairs = all_pairs(n) if exhaustive else _sample(growth, n, max_pairs, rng)
     pairs = pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
-    scores = _score(growth, pairs)
-    if not exhaustive:
-        found = _largest(growth, scores)
-        if found is not None:
-            return ScoredPairs(*found, n_pairs, True)
-    return ScoredPairs(pairs, scores, len(pairs), exhaustive)
+    return ScoredPairs(pairs, _score(growth, pairs), exhaustive)
 
 
 def _score(growth: SearchState, pairs: Edges) -> Floats:
@@ -109,37 +94,6 @@ def _score(growth: SearchState, pairs: Edges) -> Floats:
     parts = [pairs[first : first + block] for first in range(0, len(pairs), block)]
     scores = [growth.penalty.score(growth.gradients(part)) for part in parts]
     return np.concatenate([np.empty(0), *scores])
-
-
-def _largest(growth: SearchState, known: Floats) -> tuple[Edges, Floats] | None:
-    """Return the inactive pairs with the largest scores, those that violate among them.
-
-    `known` are scores of some pairs. None if there is no quick way, or there are too many.
-    """
-    n, solution = len(growth.objective.schema), growth.solution
-    most, waiting_for = max(_MOST, _PER_COLUMN * n), max(_BLOCK, 2 * n)
-    best = float(known.max(initial=0.0))
-
-    def level() -> float:
-        return min(growth.penalty.penalty, best)
-
-    factors = growth.penalty.least_factors(growth.objective.schema.n_states)
-    parts = solution.objective.pairs_above(solution.theta, solution.state, factors, level)
-    if parts is None:
-        return None
-    found, scores, waiting = [np.empty((0, 2), np.int64)], [np.empty(0)], [np.empty((0, 2), int)]
-    for part in chain(parts, (None,)):
-        if part is not None:
-            part = part[~growth.graph.contains(part) & growth.problem.rules.allows(part)]
-            waiting.append(part)
-        if part is None or sum(map(len, waiting)) >= waiting_for:
-            found.append(np.concatenate(waiting))
-            scores.append(_score(growth, found[-1]))
-            best = max(best, float(scores[-1].max(initial=0.0)))
-            waiting = []
-        if sum(map(len, found)) > most:
-            return None
-    return np.concatenate(found), np.concatenate(scores)
 
 
 def certify(
@@ -161,10 +115,10 @@ def certify(
     largest = float(found.scores.max(initial=-np.inf)) - threshold
     return Certificate(
         growth.problem.rules.n_allowed - len(growth.graph),
-        found.n_checked,
+        len(found.pairs),
         n_violating,
         largest / threshold if threshold else largest,
-        _bound(n_violating, found.n_checked, found.exhaustive),
+        _bound(n_violating, len(found.pairs), found.exhaustive),
         growth.solution.info.residual,
         found.exhaustive,
         growth.policy.slack,

@@ -30,7 +30,7 @@ def rank_all_pairs(found: Confirmation, scored: ScoredPairs, rule: Penalty) -> P
     tests = found.tests
     best = kept[np.lexsort((-tests.statistic[kept], tests.p_value[kept]))]
     edges, others, scores = tests.edges[best], scored.pairs, scored.scores
-    if not scored.complete:
+    if not scored.exhaustive:
         others = tests.edges[~found.kept]
         scores = np.full(len(others), np.nan)
         order = np.argsort(tests.p_value[~found.kept], kind="stable")

@@ -26,9 +26,9 @@ from numpy.typing import ArrayLike
 
 from edgegraft.conditional.survey_design import SurveyDesign, weigh_rows
 from edgegraft.config import Plan, Settings
+from edgegraft.core.backend import find_backend
 from edgegraft.core.types import Mask, Tree
 from edgegraft.counts import PairCounts
-from edgegraft.device import find_device
 from edgegraft.errors import DataError
 from edgegraft.grafting import steps
 from edgegraft.grafting.events import Event, Observer, StopReason
@@ -89,7 +89,7 @@ class Stages:
         design: SurveyDesign | None = None,
         file: StageFile | None = None,
     ) -> None:
-        given = as_rows(rows, weights, plan.n_jobs, find_device(plan.device))
+        given = as_rows(rows, weights, plan.n_jobs, find_backend(plan.device))
         weighed, self.sampling = weigh_rows(given, plan.weights_are)
         if design is not None and not isinstance(weighed, TableRows):
             raise DataError(

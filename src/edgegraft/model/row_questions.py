@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgegraft.core.backend import find_backend
 from edgegraft.core.types import Floats, Integers
-from edgegraft.device import find_device
 from edgegraft.errors import Argument, ConvergenceWarning, ModelError
 from edgegraft.inference import ExactEngine, affordable, gibbs_sample
 from edgegraft.inference.chains import AGREEMENT, mixing
@@ -295,7 +295,7 @@ class RowQuestions(Questions):
         More rows are drawn than asked for if that is needed to compare the chains. Rows that
         follow each other come from different chains.
         """
-        there = find_device(device)
+        there = find_backend(device)
         n_chains = _GPU_CHAINS if there is not None and there.is_gpu else _CHAINS
         n_draws = max(_MIN_DRAWS, -(-n_rows // n_chains))
         codes, _ = gibbs_sample(

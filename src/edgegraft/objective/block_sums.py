@@ -24,7 +24,6 @@ from edgegraft.core import Layout
 from edgegraft.core.threads import one_blas_thread, run, run_in_order
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.counts.pair_counts import weigh_states
-from edgegraft.device.pseudolikelihood import evaluate_on_device
 from edgegraft.kernels.conditionals.counted import work_counted
 from edgegraft.kernels.conditionals.lookup import exchange
 from edgegraft.kernels.conditionals.pseudolikelihood import (
@@ -77,8 +76,8 @@ def evaluate_block(
 
     `sources` are those of :func:`~edgegraft.objective.bundles.route`, if known.
     """
-    if block.device is not None and sources is None:
-        return evaluate_on_device(block, theta, layout, dtype, scale)
+    if sources is None and (device := block.product_device) is not None:
+        return device.evaluate(block, theta, layout, dtype, scale)
     columns = columns_of(block, dtype)
     jobs = [Job(each, each) for each in sources or route(layout, columns)]
     out = np.zeros(layout.n_variables + layout.n_parameters)

@@ -56,15 +56,6 @@ class NoiseWeights:
             weights[split] = self._part(edges[split], np.ones(int(split.sum())), self.z)
         return np.asarray(weights)
 
-    def least_factors(self) -> Floats:
-        """Return a factor per variable; no ``d_e`` is below the product of those of its ends.
-
-        Of variables without scores. The quantile of a rate this small falls with the degrees of
-        freedom.
-        """
-        least = float(_quantile(self.dof.max(initial=1.0) ** 2, self.z))
-        return np.asarray(self.spread * np.sqrt(np.sqrt(least)))
-
     def of_rest(self, edges: Edges) -> Floats:
         """Return the weight of the second group of pairs that have two."""
         size = self.dof[edges[:, 0]] * self.dof[edges[:, 1]] - 1.0

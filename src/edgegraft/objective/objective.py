@@ -11,7 +11,6 @@ takes back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,16 +99,6 @@ class Objective(ABC):
         `state` is one that `evaluate` returned at the same `theta`. For a pair outside the model
         this is the gradient at a table of zeros.
         """
-
-    def pairs_above(
-        self, theta: Floats, state: State, factors: Floats, level: Callable[[], float]
-    ) -> Iterator[Edges] | None:
-        """Return, in parts, all pairs whose gradient's norm may exceed a level, and some others.
-
-        Norms are over the product of the `factors` of a pair's ends. The level is asked for again
-        with every part. None, the default, if that would take as long as to score every pair.
-        """
-        return None
 
     @abstractmethod
     def curvature(self, layout: Layout) -> Floats:

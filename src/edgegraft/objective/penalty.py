@@ -143,12 +143,6 @@ class Penalty:
             return self._bound_noise.of(edges)
         return self._size_weights(cells)
 
-    def least_factors(self, states: Integers) -> Floats:
-        """Return a factor per variable; no weight is below the product of those of its ends."""
-        if self.group_weight == "noise":
-            return self._bound_noise.least_factors()
-        return self._size_weights(states)
-
     def _size_weights(self, cells: Integers) -> Floats:
         return cells.astype(np.float64) if self.group_weight == "states" else np.sqrt(cells)
 

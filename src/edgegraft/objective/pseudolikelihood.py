@@ -21,7 +21,7 @@ a pass may take minutes, so nothing is computed twice (:mod:`edgegraft.objective
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -34,8 +34,6 @@ from edgegraft.core.checks import check_edges, check_theta
 from edgegraft.core.pairs import PairTables, all_pairs, table_offsets
 from edgegraft.core.types import Edges, Floats
 from edgegraft.counts.pair_counts import check_size
-from edgegraft.device.pair_sums import DENSE_STATES
-from edgegraft.device.violations import pairs_that_may_exceed, suits_violations
 from edgegraft.errors import ModelError
 from edgegraft.objective.block_sums import columns_of, evaluate_block, margins_of
 from edgegraft.objective.bundles import BundleSources, count_neighbours, route
@@ -55,7 +53,9 @@ from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_r
 Precision = Literal["single", "double"]
 
 _MANY = 0.25  # share of the pairs, asked for at one point, after which a pass over blocks has all
-_MOSTLY = 0.9  # share of targets that are worked on from counts, if there is a device for the rest
+#: States of all variables up to which a device evaluates fits: products of all pairs take a
+#: millisecond there; of more, counts of few neighbours take less.
+_DEVICE_STATES = 1024
 
 
 class PseudoState(NamedTuple):
@@ -146,8 +146,8 @@ class Pseudolikelihood(Objective):
         if not np.array_equal(layout.states, self.schema.n_states):
             raise ModelError("the layout's numbers of states are not those of the table")
         block = self._in_memory
-        few = int(layout.states.sum()) <= DENSE_STATES  # a device has little work with them
-        if block is None or (block.device is not None and few):
+        few = int(layout.states.sum()) <= _DEVICE_STATES
+        if block is None or (few and block.product_device is not None):
             return PseudoState(layout)
         columns = columns_of(block, self.dtype)
         if lanes is not None:
@@ -156,8 +156,6 @@ class Pseudolikelihood(Objective):
         but = np.zeros(layout.n_variables, bool)
         for sources in counted:
             but[sources.bundles.member[:, 0]] = True
-        if block.device is not None and not but.mean() > _MOSTLY:
-            return PseudoState(layout)
         return PseudoState(layout, counted + route(layout, columns, but=but))
 
     def grow(self, state: PseudoState, layout: Layout) -> PseudoState:
@@ -224,15 +222,6 @@ class Pseudolikelihood(Objective):
             values = pairs.whole.tables(edges)
         shapes = features.widths[edges]
         return PairTables(edges, shapes, values, table_offsets(shapes))
-
-    def pairs_above(
-        self, theta: Floats, state: PseudoState, factors: Floats, level: Callable[[], float]
-    ) -> Iterator[Edges] | None:
-        """Return the pairs that may exceed a level, if a device compares all of them."""
-        block = self._in_memory
-        if block is None or not suits_violations(block):
-            return None
-        return pairs_that_may_exceed(block, theta, state.layout, factors, level, self.dtype)
 
     def curvature(self, layout: Layout) -> Floats:
         """Return the diagonal of the Hessian at the independent model.
@@ -314,7 +303,7 @@ class Pseudolikelihood(Objective):
 
     def _pairs_at(self, theta: Floats) -> PairsAt:
         block = self._in_memory
-        if block is None or block.device is not None:
+        if block is None or block.product_device is not None:
             return PairsAt(theta)
         return PairsAt(theta, Residuals(theta, columns_of(block, self.dtype), self.max_bytes))
 

@@ -20,7 +20,6 @@ from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
 from edgegraft.core.pairs import PairTables, pair_ids, pairs_of_ids, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
-from edgegraft.device.pseudolikelihood import score_on_device
 from edgegraft.kernels.conditionals.pseudolikelihood import Columns
 from edgegraft.objective.block_sums import (
     AllPairs,
@@ -74,8 +73,8 @@ def score_block(
     `residuals` are those at `theta`, if they are kept from one batch to the next.
     """
     offsets = table_offsets(layout.states[edges])
-    if block.device is not None:
-        sums = score_on_device(block, theta, layout, edges, dtype)
+    if (device := block.product_device) is not None:
+        sums = device.score(block, theta, layout, edges, dtype)
         return features.fold_pairs(PairTables(edges, layout.states[edges], sums, offsets)).values
     if residuals is None:
         residuals = Residuals(theta, columns_of(block, dtype), BLOCK_BYTES)

@@ -23,10 +23,10 @@ import numpy as np
 
 from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
+from edgegraft.core.backend import find_backend
 from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
-from edgegraft.device import find_device
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactEngine
 from edgegraft.inference.persistent import Draws, PersistentChains, PersistentState
@@ -86,7 +86,7 @@ def make_chains(
     n_chains: int | None, n_jobs: int | None, device: str, seed: int
 ) -> PersistentChains:
     """Return the chains of a fit: more of them on a GPU."""
-    there = find_device(device)
+    there = find_backend(device)
     many = GPU_CHAINS if there is not None and there.is_gpu else CHAINS
     return PersistentChains(n_chains or many, n_jobs=n_jobs, random_state=seed, device=there)
 

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core import Layout
+from edgegraft.core.backend import Backend, find_backend
 from edgegraft.core.checks import check_theta
 from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.pairs import all_pairs, as_edges
 from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Edges, Floats, Mask
 from edgegraft.counts.pair_counts import PairCounts, check_size
-from edgegraft.device import Device, find_device
 from edgegraft.errors import ConvergenceWarning, DataError, DataTypeError, ModelError, SettingError
 from edgegraft.inference import (
     BeliefPropagation,
@@ -137,7 +137,7 @@ def fit_parameters(
     """
     rule = Penalty(penalty, ridge, group_weight=group_weight, penalize_nodes=penalize_nodes)
     stopping = _check_stopping(tol, max_iter)
-    counts = _read(source, objective, weights, n_jobs, find_device(device))
+    counts = _read(source, objective, weights, n_jobs, find_backend(device))
     tables = _graph(counts.schema, edges)
     if objective == "likelihood" and engine == "chains":
         chains, loss = make_chains(None, n_jobs, device, seed=0), by_pairs(counts)
@@ -185,7 +185,7 @@ def _read(
     objective: str | Objective,
     weights: ArrayLike | None,
     n_jobs: int | None,
-    device: Device | None,
+    device: Backend | None,
 ) -> PairCounts:
     """Return the counts of a source."""
     if isinstance(objective, str) and objective not in ("pseudolikelihood", "likelihood"):

@@ -32,8 +32,8 @@ from edgegraft.core.pairs import all_pairs, pair_ids, pairs_of_ids, stretches
 from edgegraft.core.threads import one_blas_thread, run
 from edgegraft.core.types import Floats, Integers
 from edgegraft.counts import PairCounts
-from edgegraft.device.device import Device, invert_on_device
 from edgegraft.errors import MemoryBudgetError
+from edgegraft.objective.penalty import Penalty
 from edgegraft.rank.correlations import PSEUDOCOUNT, Correlations
 from edgegraft.rank.ranking import Chance, Partners, Ranking, screen, strongest
 from edgegraft.table.blocks import TableRows
@@ -57,6 +57,7 @@ def rank_pairs(
     *,
     n_partners: int = N_PARTNERS,
     max_columns: int = RANKED_COLUMNS,
+    penalty: Penalty | None = None,
 ) -> Ranking:
     """Rank the pairs that are worth testing first.
 
@@ -72,6 +73,9 @@ def rank_pairs(
     max_columns : int, default 3000
         Columns of the largest mean-field inverse; a variable of ``s`` states has ``s - 1``. Beyond,
         or with fewer than 5 rows per column, the local form is used.
+    penalty : Penalty, optional
+        Of a search by pseudolikelihood. Rows on a device are then ranked by a fit of all pairs with
+        this penalty, if that fits its memory; edges of the fit are significant.
 
     Returns
     -------
@@ -93,6 +97,8 @@ def rank_pairs(
     array([[2, 4]])
     """
     n_top = PAIRS_PER_VARIABLE * len(source.schema) if n_top is None else n_top
+    if penalty is not None and (ranking := penalised_fit(source, penalty, n_top)) is not None:
+        return ranking
     states, widths = source.schema.n_states, source.schema.widths
     n_columns = int(np.where(widths < states, 1, states - 1).sum())
     margins = source.margins()
@@ -101,6 +107,30 @@ def rank_pairs(
         return mean_field(source, n_top, max_columns=max_columns)
     partners = screen(source, n_partners, sample_rows=SAMPLE_ROWS, rng=rng)
     return local_field(source, partners, n_top)
+
+
+def penalised_fit(source: PairCounts, penalty: Penalty, n_top: int) -> Ranking | None:
+    """Rank pairs by the penalised fit of all pairs, if a device has room for it.
+
+    At least the edges of the fit are returned. Ordered columns have no such fit; a missing cell
+    counts as its column's mean, an approximation.
+    """
+    rows, schema = source.rows, source.schema
+    if not isinstance(rows, TableRows) or rows.device is None or schema.scored:
+        return None
+    pairs, threshold = all_pairs(len(schema)), np.zeros((len(schema), len(schema)))
+    weights = penalty.edge_weights(pairs, schema.n_states[pairs].prod(axis=1))
+    threshold[tuple(pairs.T)] = penalty.penalty * weights
+    if not len(pairs) or not (penalty.penalty * weights).all():
+        return None
+    strengths = rows.device.fit_pairs(rows, threshold + threshold.T)
+    if strengths is None:
+        return None
+    strengths = strengths[tuple(pairs.T)]
+    edges = int((strengths > 1).sum())
+    order = np.argsort(-strengths, kind="stable")[: max(n_top, edges)]
+    significant = np.arange(len(order)) < edges
+    return Ranking(pairs[order], strengths[order], "penalised fit of all pairs", significant)
 
 
 def mean_field(
@@ -160,7 +190,7 @@ def mean_field(
     # One thread: the last bits would depend on their number, and on a busy machine threads that
     # wait for each other took a hundred times as long.
     with one_blas_thread():
-        inverse, used = _inverse(matrix, shrinkage, source.rows.device)
+        inverse, used = _inverse(matrix, shrinkage)
     n = len(columns)
     owner = np.repeat(np.arange(n), columns)
     scale = np.bincount(owner, inverse.diagonal(), n) / np.maximum(columns, 1)
@@ -247,19 +277,14 @@ def _block_norms(matrix: Floats, column_start: Integers) -> Floats:
     return out
 
 
-def _inverse(
-    matrix: Floats, shrinkage: float, device: Device | None = None
-) -> tuple[Floats, float]:
+def _inverse(matrix: Floats, shrinkage: float) -> tuple[Floats, float]:
     """Return the inverse (its lower triangle) and the shrinkage that made it possible."""
     if not len(matrix):
         return matrix, shrinkage
     while True:
         shrunk = (1.0 - shrinkage) * matrix.T  # symmetric: the transpose is LAPACK's order
         shrunk[np.diag_indices_from(shrunk)] = 1.0
-        if device is None:
-            inverse = _invert(shrunk)
-        else:
-            inverse = invert_on_device(shrunk, device, _MIN_PIVOT)
+        inverse = _invert(shrunk)
         if inverse is not None:
             return inverse, shrinkage
         shrinkage = shrinkage + 0.25 * (1.0 - shrinkage) + 1e-9

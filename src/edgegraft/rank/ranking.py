@@ -20,7 +20,6 @@ from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts import PairCounts
 from edgegraft.counts.pair_counts import all_pair_blocks
-from edgegraft.device.partners import can_screen, screen_on_device
 from edgegraft.kernels.search import offer_binary, offer_pairs
 from edgegraft.rank.correlations import BLOCK_BYTES, Correlations
 from edgegraft.table.blocks import TableRows
@@ -34,31 +33,15 @@ class Ranking(NamedTuple):
     edges: Edges
     strengths: Floats  #: descending; comparable within one ranking only
     method: str  #: what the strengths are, approximations named
-    #: chance of such a strength between variables that are independent given the others, as far as
-    #: the approximation of `method` holds; without them no pair is significant
-    p_values: Floats | None = None
-    n_pairs: int = 0  #: of which these are the strongest
+    #: which pairs are not due to chance, as far as the approximation of `method` holds
+    significant: Mask
+    p_values: Floats | None = None  #: chance of such strengths, if the method tells
 
-    def of(self, chosen: Mask) -> Ranking:
+    def of(self, chosen: Mask | Integers) -> Ranking:
         """Return the ranking of some of the pairs."""
+        edges, strengths = self.edges[chosen], self.strengths[chosen]
         p_values = None if self.p_values is None else self.p_values[chosen]
-        return self._replace(
-            edges=self.edges[chosen], strengths=self.strengths[chosen], p_values=p_values
-        )
-
-    @property
-    def significant(self) -> Mask:
-        """Which pairs are not due to chance: a false one in fewer than one of a thousand rankings.
-
-        Examples
-        --------
-        >>> edges = np.array([(0, 1), (0, 2), (1, 2)])
-        >>> Ranking(edges, np.ones(3), "example", np.array([1e-9, 1e-3, 0.5]), 3).significant
-        array([ True, False, False])
-        """
-        if self.p_values is None:
-            return np.zeros(len(self.edges), bool)
-        return np.asarray(self.p_values * self.n_pairs < _FALSE)
+        return Ranking(edges, strengths, self.method, self.significant[chosen], p_values)
 
     def priorities(self) -> Floats:
         """Return ``rank - m``: below the default priority 0, one apart.
@@ -69,7 +52,7 @@ class Ranking(NamedTuple):
         Examples
         --------
         >>> edges = np.array([(0, 1), (0, 2), (1, 2)])
-        >>> Ranking(edges, np.array([5.0, 4.0, 1.0]), "example").priorities()
+        >>> Ranking(edges, np.array([5.0, 4.0, 1.0]), "example", np.zeros(3, bool)).priorities()
         array([-3., -2., -1.])
         """
         return np.arange(-len(self.edges), 0, dtype=np.float64)
@@ -97,7 +80,10 @@ class Chance(NamedTuple):
 def strongest(
     edges: Edges, strengths: Floats, n_top: int | None, method: str, chance: Chance
 ) -> Ranking:
-    """Return the `n_top` strongest pairs (all by default); ties go to the earlier pair."""
+    """Return the `n_top` strongest pairs (all by default); ties go to the earlier pair.
+
+    Chance gives a false significant pair in fewer than one of a thousand rankings.
+    """
     kept = np.arange(len(strengths))
     if n_top is not None and n_top < len(strengths):
         smallest = np.partition(strengths, len(strengths) - n_top)[len(strengths) - n_top]
@@ -105,7 +91,8 @@ def strongest(
     order = kept[np.argsort(-strengths[kept], kind="stable")][:n_top]
     n = len(chance.scale)
     p_values = chance.p_values(edges[order], strengths[order])
-    return Ranking(edges[order], strengths[order], method, p_values, n * (n - 1) // 2)
+    significant = p_values * (n * (n - 1) // 2) < _FALSE
+    return Ranking(edges[order], strengths[order], method, significant, p_values)
 
 
 _BATCH = 1 << 18  # pairs whose tables are held at a time
@@ -163,8 +150,10 @@ def screen(
     n_pairs = n * (n - 1) // 2
     if sample_rows is not None and rng is None:
         raise ValueError("sample_rows needs rng, to choose the rows")
-    if isinstance(source.rows, TableRows) and can_screen(source.rows):
-        return _sorted(screen_on_device(source.rows, k), "all pairs", n_pairs)
+    if isinstance(source.rows, TableRows) and source.rows.device is not None:
+        heaps = source.rows.device.partners(source.rows, k)
+        if heaps is not None:
+            return _sorted(heaps, "all pairs", n_pairs)
     if (
         sample_rows is None
         or rng is None

@@ -30,7 +30,7 @@ from edgegraft.table.packed import Cells, PackedTable, empty_cells
 from edgegraft.table.schema import Schema
 
 if TYPE_CHECKING:
-    from edgegraft.device import Device
+    from edgegraft.core.backend import Backend
 
 Result = TypeVar("Result")
 
@@ -66,7 +66,7 @@ class Rows(ABC):
     n_blocks: int = 1
     weights: Floats | None = None  # of the rows, not negative
     round_trips: int = 0  # calls of `map` that went over a network so far
-    device: Device | None = None  # where sums over the rows are computed; None for the processor
+    device: Backend | None = None  # where sums over the rows are computed; None for the processor
 
     @property
     def weight(self) -> float:
@@ -95,13 +95,19 @@ class TableRows(Rows):
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
         n_rows: int | None = None,
-        device: Device | None = None,
+        device: Backend | None = None,
     ) -> None:
         self.table, self.schema, self.device = table, table.schema, device
         self.n_rows = table.n_rows if n_rows is None else n_rows
         self.weights = None if weights is None else check_weights(weights, table.n_rows)
         self.n_jobs = resolve_jobs(n_jobs)
         self._derived: dict[Any, Any] = {}
+
+    @property
+    def product_device(self) -> Backend | None:
+        """The device, if products of all pairs of states fit its memory."""
+        fits = self.device is not None and self.device.holds(int(self.schema.n_states.sum()))
+        return self.device if fits else None
 
     def map(self, work: Callable[..., Result], *each: Sequence[Any]) -> Iterator[Result]:
         """Yield ``work(block, *values)`` for the only block, which is this."""
@@ -128,7 +134,7 @@ class TableRows(Rows):
         weights = None if self.weights is None else self.weights[chosen]
         return TableRows(self.table.take(chosen), weights, self.n_jobs, device=self.device)
 
-    def changed(self, weights: Floats | None = None, device: Device | None = None) -> TableRows:
+    def changed(self, weights: Floats | None = None, device: Backend | None = None) -> TableRows:
         """Return the same rows with other weights, or computed elsewhere."""
         weights = self.weights if weights is None else weights
         return TableRows(self.table, weights, self.n_jobs, self.n_rows, device or self.device)
@@ -185,7 +191,7 @@ class StoredRows(Rows):
         weights: ArrayLike | None = None,
         n_jobs: int | None = None,
         max_bytes: int = KEPT_BYTES,
-        device: Device | None = None,
+        device: Backend | None = None,
     ) -> None:
         self.store, self.schema, self.device = store, store.schema, device
         self.n_rows, self.n_blocks = store.n_rows, len(store.starts) - 1
@@ -195,7 +201,7 @@ class StoredRows(Rows):
         self._kept: dict[int, tuple[TableRows, int]] = {}
         self._lock = Lock()
 
-    def changed(self, weights: Floats | None = None, device: Device | None = None) -> StoredRows:
+    def changed(self, weights: Floats | None = None, device: Backend | None = None) -> StoredRows:
         """Return the same rows with other weights, or computed elsewhere."""
         weights = self.weights if weights is None else weights
         return StoredRows(self.store, weights, self.n_jobs, self._max_bytes, device or self.device)
@@ -238,7 +244,7 @@ def as_rows(
     rows: PackedTable | RowStore | Rows,
     weights: ArrayLike | None = None,
     n_jobs: int | None = None,
-    device: Device | None = None,
+    device: Backend | None = None,
 ) -> Rows:
     """Return a table or a store as rows; rows, which have their own weights, as they are."""
     if isinstance(rows, PackedTable):
