@@ -16,9 +16,7 @@ from edgegraft.core.backend import find_backend
 from edgegraft.core.checks import check_theta
 from edgegraft.errors import DataError
 from edgegraft.inference.chains import (
-    Chains,
     RandomState,
-    Streams,
     check_at_least,
     check_possible,
     code_type,
@@ -63,7 +61,6 @@ def gibbs_sample(
     thinning: int = 20,
     random_state: RandomState = None,
     n_jobs: int | None = 1,
-    start: ArrayLike | None = None,
     device: str = "cpu",
 ) -> tuple[Codes, GibbsInfo]:
     """Draw rows from the model with log-potentials `theta`.
@@ -89,8 +86,6 @@ def gibbs_sample(
         Seed of the chains.
     n_jobs : int or None, default 1
         Threads; -1 uses all cores. The rows do not depend on it.
-    start : array of int, shape (n,) or (n_chains, n), optional
-        First state of the chains; by default drawn uniformly.
     device : {"cpu", "cuda", "auto", "torch"}
         Where the chains run; see :class:`~edgegraft.GraftedMRF`.
 
@@ -130,8 +125,8 @@ def gibbs_sample(
         thinning=(thinning, 1),
     )  # fmt: skip
     n_chains = min(n_chains, max(n_samples, 1))
-    first_state = _first_state(layout, make_streams(random_state, n_chains), start)
-    chains = move_chains(layout, theta, first_state, find_backend(device), n_jobs)
+    start = scattered(layout, make_streams(random_state, n_chains))
+    chains = move_chains(layout, theta, start, find_backend(device), n_jobs)
     chains.sweep(burn_in)
     check_possible(layout, theta, chains.codes(), burn_in)
     n_records = -(-n_samples // n_chains)
@@ -141,20 +136,3 @@ def gibbs_sample(
     n_updates = n_sweeps * layout.n_variables
     info = GibbsInfo("gibbs", n_chains, burn_in, thinning, n_updates, chains.n_rescued)
     return rows.reshape(-1, layout.n_variables)[:n_samples], info
-
-
-def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> Chains:
-    if start is None:
-        return scattered(layout, streams)
-    state = np.empty((layout.n_variables, streams.shape[1]), np.uint16)
-    given = np.asarray(start)
-    if given.shape not in ((state.shape[0],), state.shape[::-1]):
-        raise DataError(
-            f"start has shape {given.shape}: expected {state.shape[:1]} or {state.shape[::-1]}"
-        )
-    outside = (given < 0) | (given >= layout.states)
-    if outside.any():
-        i = int(np.argmax(np.atleast_2d(outside).any(axis=0)))
-        raise DataError(f"start has a state of variable {i} outside 0..{layout.states[i] - 1}")
-    state[:] = given[:, None] if given.ndim == 1 else given.T
-    return Chains(state, streams)

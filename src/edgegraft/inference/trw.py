@@ -54,7 +54,7 @@ class TreeReweighted(MessageEngine):
 
     Parameters
     ----------
-    schedule, damping, tol, max_iter, pair_method
+    damping, tol, max_iter
         As in :class:`~edgegraft.inference.bp.BeliefPropagation`.
     seed : int
         Of the random choice of spanning forests.
@@ -93,7 +93,7 @@ class TreeReweighted(MessageEngine):
         stage = -(-self.max_iter // STAGES)
         while True:
             length = min(stage, self.max_iter - n_iter)
-            passed = pass_messages(given, state, self.schedule, damping, self.tol, length)
+            passed = pass_messages(given, state, damping, self.tol, length)
             n_iter += passed.n_iter
             n_updates += passed.n_updates
             if passed.converged or n_iter >= self.max_iter:

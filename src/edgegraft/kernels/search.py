@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from edgegraft.kernels.compiler import helper, kernel
-from edgegraft.kernels.counting.pairs import TILE, add_tile
+from edgegraft.kernels.counting import TILE, add_tile
 from edgegraft.kernels.structures import slot_of
 
 BLOCK = 128  # variables per side of a block whose planes stay in cache together

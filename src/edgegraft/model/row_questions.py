@@ -12,7 +12,7 @@ from edgegraft.core.backend import find_backend
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, ConvergenceWarning, ModelError
 from edgegraft.inference import ExactEngine, affordable, gibbs_sample
-from edgegraft.inference.chains import AGREEMENT, mixing
+from edgegraft.inference.gibbs import AGREEMENT, mixing
 from edgegraft.kernels.conditionals.row_conditionals import state_conditionals
 from edgegraft.model.answers import RowCodes, RowLikelihood, check_shares, no_numbers
 from edgegraft.model.evidence import (
@@ -68,8 +68,8 @@ class RowQuestions(Questions):
     ) -> Floats:
         """Return ``p(target = category | the other known cells)`` for each row.
 
-        Missing cells are summed over: exactly, or by 200 Gibbs draws per row if too much is missing
-        of a dense network for that (a standard error of at most .035 if the draws mix well).
+        Missing cells are summed over: exactly, or by 512 Gibbs draws per row and category if too
+        much is missing of a dense network (standard errors of about .02 if the draws mix well).
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ import numpy as np
 from edgegraft.core.container import ContainerFormat, ContainerReader, ContainerWriter
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.ingest.columns import BYTE, BytesOrCodes, Codes, final_codes
-from edgegraft.kernels.counting.pairs import LANES
+from edgegraft.kernels.counting import LANES
 from edgegraft.table.blocks import RowStore
 from edgegraft.table.packed import Cells, PackedTable, empty_cells
 from edgegraft.table.schema import MISSING, Schema
