@@ -12,7 +12,8 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ConvergenceWarning, DataError, ModelError, SettingError
 from edgegraft.inference import ExactEngine, GibbsEngine, annealed_log_partition, gibbs_sample
-from edgegraft.inference.chains import Indicators, PersistentChains
+from edgegraft.inference.chains import Indicators
+from edgegraft.inference.sampling import PersistentChains
 from edgegraft.ingest import pack
 from edgegraft.learn import (
     by_likelihood,

@@ -19,7 +19,6 @@ from scipy.sparse import csr_array
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.backend import Backend, MovedChains
-from edgegraft.core.checks import check_theta
 from edgegraft.core.edge_tables import fit_margins
 from edgegraft.core.threads import resolve_jobs, run_in_order
 from edgegraft.core.types import Floats, Mask
@@ -284,61 +283,3 @@ def check_at_least(**limits: tuple[int, int]) -> None:
     for name, (value, least) in limits.items():
         if value < least:
             raise ValueError(f"{name} must be at least {least}, found {value}")
-
-
-class PersistentState:
-    """Chains and the model that they follow: each run changes them."""
-
-    def __init__(self, layout: Layout, chains: MovedChains) -> None:
-        self.layout, self.chains = layout, chains
-        self.theta: Floats | None = None  # of the last run
-
-    def codes(self) -> NDArray[np.uint16]:
-        """Return the states of the chains, shape (n_variables, n_chains)."""
-        return self.chains.codes()
-
-
-@dataclass(frozen=True)
-class PersistentChains:
-    """Chains that follow a model while it is fitted: few sweeps per run, no diagnostics.
-
-    Parameters
-    ----------
-    n_chains : int, default 512
-    n_sweeps : int, default 4
-        Sweeps per run.
-    burn_in : int, default 200
-        Sweeps before the first run.
-    n_jobs : int or None, default 1
-    random_state : int or None, default 0
-    device : Backend, optional
-        Where the chains run; by default on the processor, by kernels.
-    """
-
-    n_chains: int = 512
-    n_sweeps: int = 4
-    burn_in: int = 200
-    n_jobs: int | None = 1
-    random_state: int | None = 0
-    device: Backend | None = None
-
-    @property
-    def on_gpu(self) -> bool:
-        """Whether the chains run on a GPU."""
-        return self.device is not None and self.device.is_gpu
-
-    def init(self, layout: Layout, codes: NDArray[np.uint16] | None = None) -> PersistentState:
-        """Return chains at given states, shape (n_variables, n_chains), or scattered over all."""
-        streams = make_streams(self.random_state, self.n_chains)
-        chains = scattered(layout, streams) if codes is None else Chains(codes, streams)
-        args = layout, np.zeros(layout.n_parameters), chains, self.device, self.n_jobs
-        return PersistentState(layout, move_chains(*args, changing=True))
-
-    def run(self, theta: Floats, state: PersistentState) -> MovedChains:
-        """Move the chains, whose states can be multiplied with vectors until the next run."""
-        burn_in = self.burn_in if state.theta is None else 0
-        if theta is not state.theta:
-            state.chains.load(check_theta(theta, state.layout))
-        state.theta = theta
-        state.chains.sweep(self.n_sweeps + burn_in)
-        return state.chains

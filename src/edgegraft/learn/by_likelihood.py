@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from edgegraft.conditional.features import Features
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ConvergenceWarning, DataError, SettingError
-from edgegraft.inference.chains import PersistentChains
+from edgegraft.inference.sampling import PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.graph_likelihood import FittedGraph, GraphLikelihood
 from edgegraft.learn.prediction import candidates, loss_of

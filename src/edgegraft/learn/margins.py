@@ -31,8 +31,8 @@ from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactBudget, affordable
-from edgegraft.inference.chains import PersistentChains
 from edgegraft.inference.exact import ExactEngine
+from edgegraft.inference.sampling import PersistentChains
 from edgegraft.learn.model_shares import ModelShares, find_shares
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood

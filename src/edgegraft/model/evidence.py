@@ -135,7 +135,7 @@ def _fold(
 ImputeMethod = Literal["map", "draw"]
 
 ROW_BUDGET = ExactBudget(seconds=0.02)  # rows are many
-_SWEEPS = 200  # of the approximation
+_SWEEPS = 200  # of chains that complete a row; as many again, without noise, for the likeliest
 
 
 def complete_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,9 +32,18 @@ from edgegraft.table.numbers import numbers_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CHAINS, _GPU_CHAINS = 64, 2048
-_MIN_DRAWS = 32  # per chain: with fewer, R-hat is mostly noise
-_BURN_IN = 1000
+
+@dataclass(frozen=True)
+class _Rule:
+    """Chains that rows are drawn by."""
+
+    chains: int = 64
+    gpu_chains: int = 2048  # as fast there as few
+    min_draws: int = 32  # per chain: with fewer, R-hat is mostly noise
+    burn_in: int = 1000  # sweeps
+
+
+_RULE = _Rule()
 
 
 class RowQuestions(Questions):
@@ -296,14 +306,14 @@ class RowQuestions(Questions):
         follow each other come from different chains.
         """
         there = find_backend(device)
-        n_chains = _GPU_CHAINS if there is not None and there.is_gpu else _CHAINS
-        n_draws = max(_MIN_DRAWS, -(-n_rows // n_chains))
+        n_chains = _RULE.gpu_chains if there is not None and there.is_gpu else _RULE.chains
+        n_draws = max(_RULE.min_draws, -(-n_rows // n_chains))
         codes, _ = gibbs_sample(
             part.layout,
             part.theta,
             n_draws * n_chains,
             n_chains=n_chains,
-            burn_in=_BURN_IN,
+            burn_in=_RULE.burn_in,
             random_state=rng,
             n_jobs=n_jobs,
             device=device,

@@ -29,7 +29,7 @@ from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactEngine
-from edgegraft.inference.chains import PersistentChains, PersistentState
+from edgegraft.inference.sampling import PersistentChains, PersistentState
 from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
