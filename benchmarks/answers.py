@@ -43,7 +43,7 @@ def stability() -> list[Line]:
     table = pack(SURVEY, missing_values=["?"])
     found = discover(table)
     started = process_time()
-    result = bootstrap(found, table, 100)
+    result = bootstrap(found.model, table, 100, plan=found.plan, ranking=found.ranking)
     seconds = process_time() - started
     q, frequency = found.model.edge_columns["q_value"], result.frequency[: found.model.n_edges]
     clear = q < 1e-4

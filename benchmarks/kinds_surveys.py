@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from benchmarks import kinds
+from edgegraft.conditional import features
 from edgegraft.config import Plan
 from edgegraft.ingest import pack
 from edgegraft.learn import discover
-from edgegraft.objective import features
 from edgegraft.table.numbers import scores_of
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -15,7 +15,7 @@ from edgegraft.cli.progress import Progress
 from edgegraft.datasets import make_chain
 from edgegraft.ingest.options import read_size
 from edgegraft.ingest.sources import RowsRead
-from edgegraft.scale.memory import needed_for_all
+from edgegraft.scale.disk import needed_for_all
 from tests.cli.running import refused
 
 N_ROWS = 30_000

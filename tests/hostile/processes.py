@@ -42,8 +42,8 @@ STAGES = {
     "last fit": "edgegraft.learn.discovery:last_fit",
     "shares": "edgegraft.learn.discovery:match_margins",
     "certificate": "edgegraft.learn.discovery:score_inactive",
-    "prediction": "edgegraft.learn.discovery:fit_for_prediction",
-    "bootstrap": "edgegraft.learn.bootstrap:_make_all",
+    "prediction": "edgegraft.learn.aims:fit_for_prediction",
+    "bootstrap": "edgegraft.learn.bootstrap:_p_values",
     "model": "edgegraft.cli.learn_run:data_quality",
     "report": "edgegraft.report:write_report",
 }

@@ -15,10 +15,8 @@ import pytest
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.errors import FileFormatError
 from edgegraft.learn import Plan, checkpoint, discover
-from edgegraft.learn.bootstrap import bootstrap
 from edgegraft.learn.checkpoint import StageFile
 from edgegraft.learn.discovery import resume_discovery
-from edgegraft.learn.replicate import Replicator
 from edgegraft.scale import disk
 from edgegraft.scale.disk import open_store
 from edgegraft.table import PackedTable, Schema
@@ -123,30 +121,6 @@ def test_runs_killed_in_every_stage(kind, tmp_path, monkeypatch):
     assert_same(lives.run(tmp_path / "c", table, plan), whole)
     assert lives.n > len(lives.ended) > 2
     assert set(lives.ended.values()) == {1}
-
-
-def test_replicates_are_made_once(tmp_path, monkeypatch):
-    """Each replicate is made once, in whatever life, but those under way in other threads."""
-    table, made = table_of(600), Counter()
-    real = Replicator.make
-
-    def counted(*arguments):
-        made["all"] += 1
-        return real(*arguments)
-
-    def then(found):
-        return found, bootstrap(found, table, 4)
-
-    monkeypatch.setattr(Replicator, "make", counted)
-    monkeypatch.setattr(checkpoint, "_SHARE", 0.0)
-    whole, replicates = then(discover(table))
-    assert made.pop("all") == 4
-    lives = Lives(monkeypatch, iter([1] * 10_000))
-    found, again = lives.run(tmp_path / "c", table, Plan(), then)
-    assert_same(found, whole)
-    assert again.frequency.tobytes() == replicates.frequency.tobytes()
-    assert lives.n > 8
-    assert 4 <= made["all"] < 12
 
 
 def test_runs_out_of_memory_killed_at_random_moments(tmp_path, monkeypatch):

@@ -14,19 +14,14 @@ from edgegraft.conditional.replicates import Replicated
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
-from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
-from edgegraft.inference import ExactEngine
-from edgegraft.learn import discover, grow
-from edgegraft.learn.bootstrap import bootstrap, strength_intervals
-from edgegraft.learn.replicate import Draws, Replicator
-from edgegraft.objective.likelihood import Likelihood
+from edgegraft.learn import discover
+from edgegraft.learn.bootstrap import Draws, bootstrap
 from edgegraft.objective.penalty import Penalty
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
-from tests.learn_cases import penalised
 
 N_ROWS = 800
 NOISE = Penalty(2 / np.sqrt(N_ROWS), 1e-3, group_weight="noise")
@@ -53,8 +48,13 @@ def found(table):
 
 
 def draws_of(n_rows, n=3, base=None):
-    base = np.ones(n_rows) if base is None else base
-    return Draws(base, tuple(np.random.SeedSequence(0).spawn(n)))
+    return Draws(np.ones(n_rows) if base is None else base, n, 0)
+
+
+def replicated(found, table, n, plan=None, **options):
+    """The bootstrap of a discovery."""
+    plan = plan or found.plan
+    return bootstrap(found.model, table, n, plan=plan, ranking=found.ranking, **options)
 
 
 def frequency_of(result, edge):
@@ -94,72 +94,21 @@ def test_reweighting_replaces_weights_and_keeps_the_first_rows(table):
     assert (again.n_jobs, first.reweighted(np.ones(N_ROWS), n_jobs=1).n_jobs) == (2, 1)
 
 
-def test_a_replicate_is_a_fit_to_copied_rows(table, found):
-    draws = draws_of(N_ROWS)
-    made = Replicator(found.search, found.model, table, draws, found.ridge).make(1)
-    counts = draws.weights(1).astype(int)
-    copied = PackedTable.from_codes(np.repeat(make_codes(), counts, axis=0), table.schema)
-    layout, ridge = found.model.layout, Penalty(0.0, found.ridge)
-    theta = minimize(Pseudolikelihood(copied), ridge, layout, None, Stopping(1e-8)).theta
-    model = type(found.model)(table.schema, layout.edges, theta)
-    # Loose on purpose: the strengths of replicates vary by 0.1 and more.
-    np.testing.assert_allclose(made.strengths, model.edge_strengths(), atol=0.02)
-
-
-def test_draws_take_as_many_rows_as_the_weights_say():
-    base = np.array([0.0, 1.5, 2.5, 0.25])
-    draws = draws_of(4, 400, base)
-    drawn = np.array([draws.weights(k) for k in range(400)])
-    np.testing.assert_allclose(drawn.sum(axis=1), base.sum())
-    assert not drawn[:, 0].any()
-    np.testing.assert_allclose(drawn.mean(axis=0), base, atol=0.2)
-
-
 def test_the_number_of_threads_changes_nothing(table, found):
-    one = bootstrap(found, table, 12, random_state=3)
-    assert_same(one, bootstrap(found, table, 12, random_state=3, n_jobs=3))
-    other = bootstrap(found, table, 12, random_state=4)
-    assert not np.array_equal(one.mean_strength, other.mean_strength)
+    one = replicated(found, table, 12, random_state=3)
+    assert_same(one, replicated(found, table, 12, random_state=3, n_jobs=3))
+    other = replicated(found, table, 12, random_state=4)
+    assert not np.array_equal(one.frequency, other.frequency)
 
 
 @pytest.mark.parametrize("states", [2, 5])
 def test_strong_edges_are_found_and_independent_columns_are_not(states):
     table = PackedTable.from_codes(make_codes(states))
-    result = bootstrap(discover(table), table, 60, n_jobs=2)
+    result = replicated(discover(table), table, 60, n_jobs=2)
     assert frequency_of(result, [0, 1]) == 1.0
     for i in range(3):
         for j in range(max(i + 1, 3), 6):
             assert frequency_of(result, [i, j]) <= 0.1
-
-
-@pytest.mark.parametrize("relaxed", [False, True])
-def test_a_run_without_a_cut_lets_chance_in_as_often_as_its_threshold_says(relaxed):
-    passed = []
-    for seed in range(4):
-        table = PackedTable.from_codes(make_codes(5, seed=seed))
-        growth = grow(Pseudolikelihood(table), NOISE, penalised(relaxed=relaxed))
-        result = bootstrap(growth, table, 40)
-        assert frequency_of(result, [0, 1]) == 1.0
-        passed.append(result.frequency[(result.edges >= 3).any(axis=1)].sum())
-    # 12 pairs with an independent column, of which chance passes .05.
-    assert np.mean(passed) <= 12 * 0.12
-
-
-def test_a_cut_of_the_false_discovery_rate_only_takes_away(table):
-    growth = grow(Pseudolikelihood(table), NOISE, penalised())
-    whole, cut = (bootstrap(growth, table, 30, fdr=fdr) for fdr in (None, 0.01))
-    for edge, frequency in zip(cut.edges.tolist(), cut.frequency, strict=True):
-        assert frequency <= frequency_of(whole, edge) + 1e-12
-    assert cut.frequency.sum() < whole.frequency.sum()
-
-
-def test_replicates_of_a_likelihood_are_counted_again(table):
-    loss = Likelihood(PairCounts(table), ExactEngine())
-    growth = grow(loss, Penalty(1 / np.sqrt(N_ROWS), 1e-3, group_weight="noise"), penalised())
-    result = bootstrap(growth, table, 10)
-    assert frequency_of(result, [0, 1]) == 1.0
-    assert result.lower[0] < result.strength[0]
-    assert np.isfinite(result.upper[0])
 
 
 def judged(rows, edges):
@@ -218,7 +167,7 @@ def test_first_order_tests_follow_those_of_reweighted_rows(table, found):
 
 
 def test_results_begin_with_the_kept_edges(table, found):
-    result = bootstrap(found, table, 20)
+    result = replicated(found, table, 20)
     m = len(found.model.edges)
     np.testing.assert_array_equal(result.edges[:m], found.model.edges)
     np.testing.assert_allclose(result.strength[:m], found.model.edge_strengths(), atol=0.01)
@@ -241,7 +190,7 @@ def test_edges_of_near_copies_have_the_frequencies_of_their_tests():
     table = PackedTable.from_codes(make_near_copies())
     found = discover(table)
     q = dict(zip(map(tuple, found.tests.edges.tolist()), found.tests.q_value, strict=True))
-    result = bootstrap(found, table, 30)
+    result = replicated(found, table, 30)
     assert max(q[0, 1], q[1, 2]) <= found.plan.fdr
     for edge in ((0, 1), (1, 2)):
         assert frequency_of(result, list(edge)) > 0.5
@@ -250,53 +199,56 @@ def test_edges_of_near_copies_have_the_frequencies_of_their_tests():
     assert np.isfinite(result.frequency[len(found.model.edges) :]).all()
 
 
-def test_without_a_test_frequencies_need_none():
-    table = PackedTable.from_codes(make_near_copies())
-    result = bootstrap(grow(Pseudolikelihood(table), NOISE, penalised()), table, 10)
-    assert frequency_of(result, [0, 1]) == 1.0
-
-
-@pytest.mark.parametrize("length", [2.0, 6.0, 30.0])
-@pytest.mark.parametrize("size", [1, 4, 25])
-def test_intervals_of_norms_cover(length, size):
-    """Gaussian tables of `size` entries with variance 1 around one of the given length."""
-    rng = np.random.default_rng(0)
-    tables = length / np.sqrt(size) + rng.normal(size=(400, size))
-    errors = rng.normal(size=(300, 400, size))
-    again = np.linalg.norm(tables + errors, axis=2)  # (replicates, tables)
-    fitted = np.linalg.norm(tables, axis=1)
-    lower, upper = strength_intervals(fitted, again, np.linalg.norm(errors, axis=2), 0.9)
-    assert 0.86 <= np.mean((lower <= length) & (length <= upper)) <= 0.95
-    if size == 25 and length < 10:  # where percentiles of the norms themselves do not
-        low, high = np.quantile(again, (0.05, 0.95), axis=0)
-        assert np.mean((low <= length) & (length <= high)) < 0.2
-
-
-def test_the_interval_of_a_single_entry_is_the_basic_one():
-    errors = np.random.default_rng(0).normal(size=(999, 1))
-    again = np.abs(9.0 + errors)
-    lower, upper = strength_intervals(np.array([9.0]), again, np.abs(errors), 0.9)
-    low, high = np.quantile(again, (0.05, 0.95), axis=0)
-    np.testing.assert_allclose((lower, upper), (18.0 - high, 18.0 - low))
-
-
 def test_replicates_are_cut_as_the_fit_was():
     data = make_chain(6, n_rows=120, couplings="ising", random_state=0)
     table = PackedTable.from_codes(data.X.astype(int))
     found = discover(table, Plan(fwer=0.01))
-    as_planned = bootstrap(found, table, 20).frequency
-    assert as_planned.tolist() == bootstrap(found, table, 20, fwer=0.01).frequency.tolist()
-    assert as_planned.sum() < bootstrap(found, table, 20, fdr=0.2).frequency.sum()
+    as_planned = replicated(found, table, 20).frequency
+    assert as_planned.tolist() == replicated(found, table, 20, Plan(fwer=0.01)).frequency.tolist()
+    assert as_planned.sum() < replicated(found, table, 20, Plan(fdr=0.2)).frequency.sum()
 
 
 def test_frequencies_do_not_contradict_tests():
     data = make_chain(8, n_rows=250, couplings="ising", random_state=3)
     table = PackedTable.from_codes(data.X.astype(int))
     found = discover(table)
-    result = bootstrap(found, table, 100, n_jobs=2)
+    result = replicated(found, table, 100, n_jobs=2)
     at = find_pairs(found.model.edges, found.tests.edges, 8)
     q, frequency = found.tests.q_value[at], result.frequency[: len(at)]
     assert (frequency[q < 1e-4] > 0.6).all()
     assert (frequency[q < 1e-8] > 0.9).all()
     order = np.argsort(q)
     assert np.corrcoef(np.arange(len(q)), frequency[order])[0, 1] <= 0
+
+
+def test_draws_take_as_many_rows_as_the_weights_say():
+    base = np.array([0.0, 1.5, 2.5, 0.25])
+    draws = draws_of(4, 400, base)
+    drawn = np.array([draws.weights(k) for k in range(400)])
+    np.testing.assert_allclose(drawn.sum(axis=1), base.sum())
+    assert not drawn[:, 0].any()
+    np.testing.assert_allclose(drawn.mean(axis=0), base, atol=0.2)
+
+
+def test_a_run_without_a_cut_lets_chance_in_as_often_as_its_threshold_says():
+    passed = []
+    for seed in range(4):
+        table = PackedTable.from_codes(make_codes(5, seed=seed))
+        found = discover(table)
+        result = replicated(found, table, 40, Plan(fdr=None))
+        assert frequency_of(result, [0, 1]) == 1.0
+        passed.append(result.frequency[(result.edges >= 3).any(axis=1)].sum())
+    # 12 pairs with an independent column, of which chance passes .05, and more again on replicates.
+    assert np.mean(passed) <= 12 * 0.15
+
+
+def test_intervals_are_those_of_the_effects_at_any_level(table, found):
+    columns = found.model.edge_columns
+    low, high = np.sort(np.abs((columns["effect_low"], columns["effect_high"])), axis=0)
+    result = replicated(found, table, 2)
+    m = found.model.n_edges
+    np.testing.assert_allclose(result.lower[:m], low, atol=0.01)
+    np.testing.assert_allclose(result.upper[:m], high, atol=0.01)
+    wide = replicated(found, table, 2, level=0.999)
+    assert (wide.lower[:m] < result.lower[:m]).all()
+    assert (wide.upper[:m] > result.upper[:m]).all()

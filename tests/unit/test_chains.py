@@ -10,7 +10,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
-from edgegraft.errors import ConvergenceWarning, DataError, ModelError, SettingError
+from edgegraft.errors import ConvergenceWarning, DataError, ModelError
 from edgegraft.inference import ExactEngine, GibbsEngine, annealed_log_partition, gibbs_sample
 from edgegraft.inference.chains import Indicators
 from edgegraft.inference.sampling import PersistentChains
@@ -23,7 +23,7 @@ from edgegraft.learn import (
     model_shares,
 )
 from edgegraft.learn.by_likelihood import Gain
-from edgegraft.learn.graph_likelihood import FittedGraph, GraphLikelihood
+from edgegraft.learn.graph_likelihood import GraphLikelihood
 from edgegraft.learn.margins import compare_margins, match_margins
 from edgegraft.model import PairwiseMRF, questions
 from edgegraft.objective.likelihood import Likelihood
@@ -185,7 +185,7 @@ def test_a_model_is_fitted_again_only_as_far_as_unseen_rows_gain(by, monkeypatch
     assert np.isfinite(refit.penalty)
     assert refit.gain.value > refit.gain.error > 0
     assert likelihood(again) > likelihood(model)
-    monkeypatch.setattr(by_likelihood._Judge, "judge", lambda *_: (Gain(-1.0, 0.1), 0.0))
+    monkeypatch.setattr(by_likelihood._Judge, "judge", lambda *_: Gain(-1.0, 0.1))
     same, refit = refit_by_likelihood(model, train, ridge=0.02, n_steps=4)
     assert same is model
     assert np.isinf(refit.penalty)
@@ -198,7 +198,7 @@ def test_a_last_fit_that_held_out_rows_find_worse_is_not_used(monkeypatch):
 
     def follow(graph, judge, stop):
         tried = path(graph, judge, stop)
-        monkeypatch.setattr(by_likelihood._Judge, "judge", lambda *_: (Gain(-1.0, 0.1), 0.0))
+        monkeypatch.setattr(by_likelihood._Judge, "judge", lambda *_: Gain(-1.0, 0.1))
         return [each._replace(gain=Gain(1.0, 0.1)) for each in tried]
 
     monkeypatch.setattr(by_likelihood, "_follow_path", follow)
@@ -215,9 +215,9 @@ def test_a_refit_of_ordered_columns_starts_from_the_fit_for_prediction():
     made = fit_for_prediction(TableRows(table))
     strengths = made.penalty, made.ridge
     refitting = by_likelihood._Refitting(
-        made.model, table, np.ones(400), strengths, PersistentChains(), 1
+        made.model, TableRows(table), strengths, PersistentChains(), 1
     )
-    start, graph = refitting.without(np.ones(400))
+    start, graph = refitting.without(TableRows(table))
     assert graph.layout.n_parameters < made.model.layout.n_parameters  # weights of scores
     np.testing.assert_array_equal(graph.edges, made.model.edges)
     np.testing.assert_allclose(start, refitting.first, atol=0.02)
@@ -253,33 +253,11 @@ def test_likelihoods_by_annealing_are_those_of_exact_inference(monkeypatch):
 
 def test_a_fit_whose_log_z_misses_a_mode_gains_nothing():
     class Missing:
-        def likelihoods(self, theta, rows, finer):
+        def likelihoods(self, theta, rows):
             return np.zeros(len(rows)), np.inf
 
     judge = by_likelihood._Judge(np.zeros((3, 2)), np.ones(3), -1.0, 0.0)
-    assert judge.judge(Missing(), THETA) == (Gain(-np.inf, np.inf), np.inf)
-
-
-def test_penalties_that_noise_does_not_tell_from_the_best_are_judged_by_more_chains():
-    class Graph:
-        def likelihoods(self, theta, rows, finer):
-            return np.full(len(rows), theta), 0.1 / finer
-
-    judge = by_likelihood._Judge(np.zeros((4, 2)), np.ones(4), np.zeros(4), 0.0)
-    tried = [
-        by_likelihood._Trial(penalty, FittedGraph(value, 0.0), Gain(shown, 0.1), noise)
-        for penalty, value, shown, noise in (
-            (0.4, 0.0, 0.6, 0.1),  # clearly worse
-            (0.3, 0.7, 0.9, 0.1),
-            (0.2, 0.8, 0.85, 0.1),
-            (0.1, 0.0, -np.inf, np.inf),  # log Z is not known
-        )
-    ]
-    again = by_likelihood._judge_again(Graph(), judge, tried)
-    assert [each.gain.value for each in again] == [0.6, 0.7, 0.8, -np.inf]
-    assert [each.noise for each in again] == [0.1, 0.0125, 0.0125, np.inf]
-    exact = [each._replace(noise=0.0) for each in tried]
-    assert by_likelihood._judge_again(Graph(), judge, exact) == exact
+    assert judge.judge(Missing(), THETA) == Gain(-np.inf, np.inf)
 
 
 def test_chains_begin_where_they_are_told():
@@ -293,11 +271,9 @@ def test_rows_that_a_refit_cannot_use_are_refused():
     rows[::2] = 1
     model, _ = fit_parameters(rows, ridge=0.1)
     with pytest.raises(DataError, match="held out"):
-        refit_by_likelihood(model, rows, held_out=0.1)
+        refit_by_likelihood(model, rows)
     with pytest.raises(DataError, match="2 columns"):
         refit_by_likelihood(model, rows[:, :2])
-    with pytest.raises(SettingError, match="held_out"):
-        refit_by_likelihood(model, rows, held_out=2.0)
     with pytest.raises(DataError, match="row 1"):
         refit_by_likelihood(model, rows, weights=[1, -1] * 15)
 

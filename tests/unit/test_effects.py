@@ -11,7 +11,6 @@ import pytest
 
 from edgegraft import GraftedMRF, load
 from edgegraft.conditional.features import Features
-from edgegraft.conditional.judge import Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
 from edgegraft.core import Layout
@@ -20,7 +19,7 @@ from edgegraft.grafting.problem import losses
 from edgegraft.io import edge_table
 from edgegraft.learn import discover
 from edgegraft.learn.coupling import couple, slopes_of
-from edgegraft.learn.effects import ENOUGH, edge_effects
+from edgegraft.learn.effects import ENOUGH, LEVEL, edge_effects
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.penalty import Penalty
 from edgegraft.optimize import Stopping, minimize
@@ -46,10 +45,6 @@ def drawn_table(seed, n_rows=2000, scale=0.6):
     energy = model.energy(codes=codes)
     p = np.exp(energy - energy.max())
     return model, codes[rng.choice(len(codes), n_rows, p=p / p.sum())]
-
-
-def certain(m, p_rest=np.nan):
-    return Verdicts(*(np.full(m, x) for x in (1e9, 1, 0.0, np.nan, p_rest)))
 
 
 def ising(edges, coupling):
@@ -83,7 +78,7 @@ def test_effects_are_those_of_the_table_at_the_margins(seed):
     table = PackedTable.from_codes(codes, model.schema)
     found = edge_effects(model, TableRows(table))
     margins = [np.bincount(c, minlength=s) / len(c) for c, s in zip(codes.T, STATES, strict=True)]
-    shapes = edge_effects(model, TableRows(table), certain(len(EDGES), p_rest=0.0))
+    shapes = edge_effects(model, TableRows(table), p_rest=np.zeros(len(EDGES)))
     for k, (i, j) in enumerate(EDGES):
         a, b = margins[i], margins[j]
         q = fitted_table(model.layout.edge(model.theta, k), a, b)
@@ -166,7 +161,7 @@ def test_effects_do_not_depend_on_labels():
     other = PairwiseMRF(model.schema, EDGES, np.concatenate((*nodes, *tables)))
     moved = np.stack([np.argsort(o)[c] for o, c in zip(orders, codes.T, strict=True)], axis=1)
     each = [
-        edge_effects(m, TableRows(PackedTable.from_codes(c, m.schema)), certain(len(EDGES)))
+        edge_effects(m, TableRows(PackedTable.from_codes(c, m.schema)), LEVEL)
         for m, c in ((model, codes), (other, moved))
     ]
     np.testing.assert_allclose(*(found.effect for found in each), atol=1e-7)  # both ends turn
@@ -179,7 +174,7 @@ def test_intervals_cover_in_a_triangle():
     hits = []
     for seed in range(40):
         table = PackedTable.from_codes(model.sample_codes(1000, random_state=seed), model.schema)
-        found = edge_effects(fit(table, model.edges), TableRows(table), certain(3))
+        found = edge_effects(fit(table, model.edges), TableRows(table), LEVEL)
         hits.append((found.low <= np.tanh(1.0)) & (np.tanh(1.0) <= found.high))
     assert 0.86 < np.mean(hits) < 1.0
 
@@ -189,13 +184,13 @@ def test_intervals_follow_weights_and_threads():
     weights = np.random.default_rng(0).integers(1, 4, 2000).astype(float)
     whole = PackedTable.from_codes(np.repeat(codes, weights.astype(int), axis=0), model.schema)
     table = PackedTable.from_codes(codes, model.schema)
-    found = edge_effects(model, TableRows(table, weights), certain(len(EDGES)), 2)
-    repeated = edge_effects(model, TableRows(whole), certain(len(EDGES)))
+    found = edge_effects(model, TableRows(table, weights), LEVEL, n_jobs=2)
+    repeated = edge_effects(model, TableRows(whole), LEVEL)
     for one, other in zip(found, repeated, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
     assert (found.low <= found.effect).all()
     assert (found.effect <= found.high).all()
-    twice = edge_effects(model, TableRows(table, 4 * weights), certain(len(EDGES)))
+    twice = edge_effects(model, TableRows(table, 4 * weights), LEVEL)
     narrow = (twice.high - twice.low) / (found.high - found.low)
     np.testing.assert_allclose(narrow[found.signed], 0.5, atol=0.06)
 
@@ -211,7 +206,7 @@ def test_states_that_do_not_occur_change_nothing():
         layout.edge(theta, 0)[:3, :3] = np.eye(3)
         model = PairwiseMRF(Schema.from_states(layout.states), layout.edges, theta)
         table = PackedTable.from_codes(codes, model.schema)
-        found.append(edge_effects(model, TableRows(table), certain(1)))
+        found.append(edge_effects(model, TableRows(table), LEVEL))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
@@ -219,7 +214,7 @@ def test_states_that_do_not_occur_change_nothing():
 def test_rows_that_cannot_tell_give_no_interval():
     model, codes = drawn_table(3, 12)
     table = PackedTable.from_codes(codes, model.schema)
-    found = edge_effects(model, TableRows(table), certain(len(EDGES)))
+    found = edge_effects(model, TableRows(table), LEVEL)
     assert np.isnan(found.low).any()
     assert np.isfinite(found.effect).all()
     unknown = edge_effects(model, TableRows(table))
@@ -231,9 +226,9 @@ def test_drawn_cells_count_as_neighbours_alone():
     gone = np.random.default_rng(0).random((2000, 4)) < 0.3
     table = PackedTable.from_codes(data.X)
     features = Features.plain(table.schema)
-    every = edge_effects(data.model, ConditionalRows(table, None, features), certain(3))
+    every = edge_effects(data.model, ConditionalRows(table, None, features), LEVEL)
     known = ConditionalRows(table, None, features, drawn=gone)
-    fewer = edge_effects(data.model, known, certain(3))
+    fewer = edge_effects(data.model, known, LEVEL)
     share = ((fewer.high - fewer.low) / (every.high - every.low)) ** 2
     assert (share > 1.5).all()  # .49 of the rows know both ends
     assert (share < 3.0).all()

@@ -433,7 +433,7 @@ def test_bootstrap_does_not_search_again(monkeypatch):
     estimator = GraftedMRF(random_state=0).fit(frame)
     expected = estimator.bootstrap(frame, 5)
     monkeypatch.setattr("edgegraft.grafting.loop.run_search", None)
-    monkeypatch.setattr("edgegraft.learn.stages.grow", None)
+    monkeypatch.setattr("edgegraft.learn.stages.run_search", None)
     again = pickle.loads(pickle.dumps(estimator))
     pd.testing.assert_frame_equal(pd.DataFrame(again.bootstrap(frame, 5)), pd.DataFrame(expected))
 

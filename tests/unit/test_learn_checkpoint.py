@@ -66,15 +66,6 @@ def test_what_came_after_a_stage_is_forgotten_with_it(table, tmp_path):
     assert [file.find(name) is not None for name in "abc"] == [True, False, False]
 
 
-def test_parts_of_a_stage_are_written_while_that_takes_little_of_the_time(table, tmp_path):
-    file = begun(tmp_path / "c", table)
-    file.put("a.0", TREE)
-    file.put("a.1", TREE, part=True)  # at once after the first
-    assert StageFile.read(tmp_path / "c").find("a.1") is None
-    file.put("a.2", TREE)
-    assert StageFile.read(tmp_path / "c").find("a.1") is not None
-
-
 def test_without_a_path_nothing_is_kept():
     file = StageFile()
     file.stage("a", lambda: TREE)

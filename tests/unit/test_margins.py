@@ -74,8 +74,7 @@ def exact_shares(model):
 
 @pytest.mark.parametrize("max_states", [1000, 0])
 def test_chains_are_as_good_as_their_noise(table, max_states, monkeypatch, chains_alone):
-    monkeypatch.setattr(margins, "_MAX_STATES", max_states)
-    monkeypatch.setattr(margins, "_FAR", 1.0)
+    monkeypatch.setattr(margins, "_RULE", margins._Rule(max_states=max_states, far=1.0))
     start = chain_model(table)
     found, agreement = match_margins(start, PairCounts(table), 1e-3)
     assert agreement.engine == "gibbs"
@@ -178,7 +177,7 @@ def test_a_mode_without_rows_is_taken_out_of_the_model(
         start = PairwiseMRF(table.schema, start.edges, theta)
     assert differences(start, table)[0] > 0.5
     with monkeypatch.context() as patch:
-        patch.setattr(margins, "_FAR", 1.0)
+        patch.setattr(margins, "_RULE", margins._Rule(far=1.0))
         found, _ = match_margins(start, counts, 1e-4)  # by node vectors alone
         assert differences(found, table)[0] > 0.02
     found, agreement = match_margins(start, counts, 1e-4, features=features)
@@ -195,7 +194,7 @@ def test_a_mode_without_rows_is_taken_out_of_the_model(
 
 
 def test_too_large_models_are_left_alone(table, monkeypatch, chains_alone):
-    monkeypatch.setattr(model_shares, "_LOOK_UPS", 1.0)
+    monkeypatch.setattr(model_shares, "_RULE", model_shares._Rule(look_ups=1.0))
     model = PairwiseMRF(table.schema, np.array([(0, 1)]), np.zeros(45))
     assert match_margins(model, PairCounts(table), 1e-3) == (model, None)
 

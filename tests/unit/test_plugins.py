@@ -29,6 +29,25 @@ greet = their_plugin:greet
 """
 
 
+CORE_ALONE = """
+import sys
+
+for wing in ("report", "study", "formats", "scale", "io"):
+    sys.modules[f"edgegraft.{wing}"] = None
+
+import numpy as np
+import edgegraft as eg
+from edgegraft.model.export import export
+
+X = np.repeat(np.random.default_rng(0).integers(0, 2, (300, 1)), 3, axis=1)
+np.savetxt("rows.csv", X, "%d", ",", header="a,b,c", comments="")
+network = eg.GraftedMRF(random_state=0).fit("rows.csv")
+network.model_.save("model.edgegraft")
+export(eg.load("model.edgegraft"), "edges.csv")
+assert network.model_.n_edges and network.predict_proba("rows.csv", "a").shape == (300, 2)
+"""
+
+
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """Another distribution with plug-ins; the folder that it is in."""
@@ -82,3 +101,10 @@ def test_another_distribution_adds_a_command(installed, monkeypatch):
         [sys.executable, "-m", "edgegraft", "greet", "Ulm"], capture_output=True, text=True
     )
     assert done.stdout == "hello Ulm\n"
+
+
+def test_the_core_works_without_the_wings(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", CORE_ALONE], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr

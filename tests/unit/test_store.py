@@ -18,8 +18,7 @@ from edgegraft.estimators import GraftedMRF
 from edgegraft.ingest import pack
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.scale import disk
-from edgegraft.scale.disk import cache_folder, open_store
-from edgegraft.scale.memory import share_out
+from edgegraft.scale.disk import cache_folder, open_store, share_out
 from edgegraft.scale.store import DiskStore
 
 N_ROWS = 3000
@@ -271,8 +270,8 @@ def chain_table(n_rows=4000):
 @pytest.fixture
 def tight(monkeypatch):
     """Memory so short that only some of the rows fit."""
-    monkeypatch.setattr("edgegraft.scale.memory.Share.least_rows", 100)
-    monkeypatch.setattr("edgegraft.scale.memory.Share.reserved", 0)
+    monkeypatch.setattr("edgegraft.scale.disk.Share.least_rows", 100)
+    monkeypatch.setattr("edgegraft.scale.disk.Share.reserved", 0)
     return 24 * 6 * 3000
 
 

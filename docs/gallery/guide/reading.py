@@ -131,7 +131,7 @@ print(f"edges found in ten tables of 20 independent columns: {false}")
 # %%
 # Would it be found again?
 # ------------------------
-# A bootstrap repeats the fit on resampled rows. *Frequency* is the share of replicates that have
+# A bootstrap tests the pairs on resampled rows. *Frequency* is the share of replicates that have
 # the edge: how often another sample of as many rows would show it. An edge that just passed its
 # test has a frequency of about one half, one with a q-value of 1e-6 one near 1. The interval is
 # that of the strength.
@@ -142,7 +142,7 @@ replicated = pd.DataFrame(network.bootstrap(small, 100))
 replicated.round(2)
 
 # %%
-# Grey bars are pairs that occur in some replicates but not in the network. The one here is a true
+# Grey bars are pairs that occur in some replicates but not in the network. The longest is a true
 # edge that is too weak to be found with 400 rows.
 
 named = replicated["first"] + " - " + replicated["second"]

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from edgegraft import __version__, plugins
 from edgegraft.cli.console import set_debug
 from edgegraft.cli.data_commands import demo, impute, score, simulate
-from edgegraft.cli.help import Command
 from edgegraft.cli.learn_commands import learn, resume
 from edgegraft.cli.model_commands import export, info
+from edgegraft.cli.options import ALL_OPTIONS, MORE
 from edgegraft.cli.query_commands import query, sample
+from edgegraft.config.declare import NETWORK, RUN, TABLE
 
+_HEADINGS = ("Arguments", TABLE, NETWORK, RUN, "Options", MORE)
 _CORE = (learn, resume, info, query, sample, impute, score, export, simulate, demo)
 #: In the order of the help; commands of other distributions follow.
 _EXAMPLES = (
@@ -38,6 +41,46 @@ _EXAMPLES = (
     "edgegraft infer grid.uai --task MAR --evidence grid.uai.evid",
     "edgegraft demo",
 )
+
+
+class Command(TyperCommand):
+    """A command whose help fits on a screen."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the command does, one paragraph if options are left out."""
+        text = self.help or ""
+        with formatter.indentation():
+            formatter.write_paragraph()
+            formatter.write_text(text.partition("\n\n")[0] if self._short(ctx) else text)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options by heading: all, or some with the first sentence of their help."""
+        short = self._short(ctx)
+        groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _HEADINGS}
+        for own in self.get_params(ctx):
+            record = own.get_help_record(ctx)
+            if record is None or (short and _heading(own) == MORE):
+                continue
+            if short:
+                is_option = own.param_type_name == "option"
+                names = ", ".join(sorted(own.opts, key=len)) if is_option else record[0].split()[0]
+                text = str(getattr(own, "help", "")).partition(". ")[0].removesuffix(".") + "."
+                record = names, text + "  [required]" * (is_option and own.required)
+            groups[_heading(own)].append(record)
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+    def _short(self, ctx: Any) -> bool:
+        """Return whether options are left out."""
+        return not ctx.meta.get(ALL_OPTIONS) and any(_heading(own) == MORE for own in self.params)
+
+
+def _heading(parameter: Any) -> str:
+    kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+    return getattr(parameter, "rich_help_panel", None) or kind
+
 
 app = typer.Typer(
     name="edgegraft",

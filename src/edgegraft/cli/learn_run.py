@@ -122,18 +122,18 @@ class LearnRun:
         self._progress.stage("bootstrap")
         try:
             replicates = bootstrap(
-                found,
+                found.model,
                 rows.fitted.rows,
                 self.request.bootstrap,
+                plan=self._plan,
+                ranking=found.ranking,
                 weights=rows.weights,
-                fdr=self._plan.fdr,
-                fwer=self._plan.fwer,
                 n_jobs=self._plan.n_jobs,
                 random_state=self._plan.random_state,
-                on_replicate=self._progress.on_replicate,
+                on_pairs=self._progress.on_pairs,
             )
         except KeyboardInterrupt:
-            say(self.console, "The bootstrap was interrupted before its first replicate.")
+            say(self.console, "The bootstrap was interrupted: edges have no frequencies.")
             return {}
         kept = {"frequency": replicates.frequency[: found.model.n_edges]}
         return columns_of_all(found.model, found.final_model, kept)

@@ -18,7 +18,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
-from edgegraft.cli.help import MORE, HelpAll
 from edgegraft.config import Plan, Setting, TableOptions, settings_of
 from edgegraft.config.declare import TABLE
 from edgegraft.errors import DataError, SettingError
@@ -28,6 +27,27 @@ Completion = Literal["map", "draw"]
 GraphName = Literal["scale-free", "chain", "star", "grid", "random", "regular"]
 
 
+MORE = "More options"  # heading of the options that only --help-all shows
+ALL_OPTIONS = "edgegraft.help_all"  # whether a context shows them
+
+
+def _show_all(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        ctx.meta[ALL_OPTIONS] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        is_eager=True,
+        expose_value=False,
+        callback=_show_all,
+        help="Show all options and exit.",
+    ),
+]
 _FILE = "A CSV, TSV, Parquet, Feather, Arrow, .xlsx, .sav, .bed or .vcf file"
 _ZIPPED = "Text may be compressed (.gz, .bz2, .zst)."
 ModelFile = Annotated[

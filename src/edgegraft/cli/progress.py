@@ -86,9 +86,9 @@ class Progress:
         elif self._max_time is not None:
             self._end = perf_counter() - event.seconds + self._max_time
 
-    def on_replicate(self, done: int, n: int) -> None:
-        """Show a replicate of the bootstrap."""
-        self.stage("bootstrap", f"{done:,} of {n:,} replicates")
+    def on_pairs(self, done: int, n: int) -> None:
+        """Show the pairs that the bootstrap has tested."""
+        self.stage("bootstrap", f"{done:,} of {n:,} pairs")
 
     @property
     def seconds(self) -> float:

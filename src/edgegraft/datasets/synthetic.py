@@ -272,7 +272,8 @@ def _make(
     if (states < 1).any():
         raise ValueError("a variable needs at least 1 state")
     states = np.broadcast_to(states, n_variables)
-    return make_mrf(edges, states, n_rows, **{**options, "random_state": rng})
+    options = {**options, "random_state": rng}
+    return make_mrf(edges, states, n_rows, **options)
 
 
 def _ising(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from edgegraft.core.checks import check_weights
 from edgegraft.core.pairs import find_pairs
-from edgegraft.errors import ConvergenceWarning
+from edgegraft.errors import ConvergenceWarning, DataError
 from edgegraft.estimators.parameters import make_seed
 from edgegraft.estimators.row_methods import RowMethods
 from edgegraft.ingest.kinds import column_labels
@@ -38,7 +38,7 @@ class NetworkEstimator(RowMethods):
         level: float = 0.95,
         random_state: Any = 0,
     ) -> dict[str, NDArray[Any]]:
-        """Return how reliable the edges are: the fit repeated on rows drawn again.
+        """Return how reliable the edges are: how often rows drawn again keep them.
 
         Thin over :func:`edgegraft.learn.bootstrap.bootstrap`, where frequencies and intervals are
         defined.
@@ -57,42 +57,42 @@ class NetworkEstimator(RowMethods):
         Returns
         -------
         dict of str to array
-            ``first`` and ``second`` (names), ``frequency``, ``strength``, ``mean_strength``,
+            ``first`` and ``second`` (names), ``frequency``, ``strength`` (size of the effect),
             ``lower`` and ``upper``: the edges of the network in the order of
             ``network_model_.edges``, then
             other pairs that some replicates have, whose strengths are NaN.
         """
+        from edgegraft.conditional.coordinates import state_weights
         from edgegraft.conditional.survey_design import weigh
-        from edgegraft.grafting.problem import losses
         from edgegraft.ingest.rows import read_table
         from edgegraft.learn.bootstrap import bootstrap
-        from edgegraft.learn.stages import recall
 
         check_is_fitted(self)
         plan = self._plan
         X = self._table(X)
         options = self._read_options(X, n_jobs=plan.n_jobs or 1)
         table = read_table(X, self.schema_, options, stacklevel=3)
-        weights = None
+        weights = np.ones(table.n_rows)
         if sample_weight is not None:
             given = check_weights(sample_weight, table.n_rows)
             weights = weigh(given, plan.weights_are).weights
-        loss, _ = losses(table, plan, weights)
+        if not np.allclose(np.concatenate(state_weights(table, weights)), self._state_weights):
+            raise DataError(
+                "the rows and weights do not give the model of the fit: give those of the fit"
+            )
         found = bootstrap(
-            recall(self._search, loss, plan),
+            self.network_model_,
             table,
             n,
-            model=self.network_model_,
-            ridge=self.ridge_,
+            plan=plan,
+            ranking=self._ranking,
             weights=weights,
-            fdr=plan.fdr,
-            fwer=plan.fwer,
             level=level,
             n_jobs=plan.n_jobs,
             random_state=make_seed(random_state),
         )
         names = np.array(self.schema_.names, object)
-        columns = ("frequency", "strength", "mean_strength", "lower", "upper")
+        columns = ("frequency", "strength", "lower", "upper")
         return {
             "first": names[found.edges[:, 0]],
             "second": names[found.edges[:, 1]],
@@ -167,7 +167,8 @@ class NetworkEstimator(RowMethods):
             self.feature_names_in_ = np.array(labels, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._kind, self._plan, self._search = OutputForm.of(X), plan, search.result()
+        self._kind, self._plan, self._ranking = OutputForm.of(X), plan, found.ranking
+        self._state_weights = search.objective.state_weights()
         file = {"file": Path(X).name} if isinstance(X, str | PathLike) else {}
         self._details = details_of(found, file | rows.source(search.objective.n_rows))
         if rows.table is not None:
@@ -185,7 +186,7 @@ class NetworkEstimator(RowMethods):
         self.n_tables_ = search.n_tables
         self.n_iter_ = search.n_activations
         self.converged_ = found.converged
-        self.penalty_ = found.penalty
+        self.penalty_ = search.penalty.penalty
         self.ridge_ = found.ridge
         self.reason_ = str(search.reason)
         if search.interrupted:

@@ -55,7 +55,6 @@ class Policy:
     exhaustive: bool = False  #: whether every pair is scored at every step
     #: whether what follows the first violating pair of a batch is returned unseen
     first_hit: bool = False
-    listed: bool = False  #: whether only queued pairs are candidates
     #: whether the fits have the penalty: strengths are then those of a refit
     shrinks: bool = True
     drops_zeros: bool = False  #: whether edges that the fit sets to zero leave the graph

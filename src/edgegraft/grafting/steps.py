@@ -97,8 +97,7 @@ def fill(state: SearchState) -> None:
     whole = state.objective.scores_all and not policy.first_hit
     tests, batch = 0, largest if whole else policy.batch
     while not _enough(state, tests):
-        most = min(batch, largest)
-        edges = stream.draw(min(most, stream.n_prioritised) if policy.listed else most, state.rng)
+        edges = stream.draw(min(batch, largest), state.rng)
         if len(edges):
             edges = edges[state.problem.rules.allows(edges)]
             if not len(edges):

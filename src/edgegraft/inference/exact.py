@@ -159,7 +159,7 @@ class ExactEngine:
             uniform = rng.random(columns.shape[::-1]).T  # row by row: parts change no draw
             junction.draw(state.tree, potentials, messages, uniform, columns)
             parts.append(columns.T)
-        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _calibrate(theta: Floats, tree: buckets.JunctionTree) -> Marginals:
@@ -181,7 +181,7 @@ def _given(theta: Floats, state: ExactState, i: int, a: int) -> Floats:
 
 def _collect(
     theta: Floats, tree: buckets.JunctionTree
-) -> tuple[buckets.BucketPotentials, junction.Messages, float]:
+) -> tuple[buckets.BucketPotentials, buckets.Messages, float]:
     """Go up the tree, refusing a model in which nothing is possible."""
     potentials = buckets.scale_potentials(tree, theta[tree.place])
     messages, log_partition = junction.collect(tree, potentials, False)

@@ -1,8 +1,8 @@
 """The certificate: what was checked at the end of a search, and the result.
 
 The learned graph is optimal when no inactive pair has ``s_e > penalty`` and every active group is
-stationary. All pairs are scored in blocks if that is affordable. Otherwise a random sample is
-scored, and the share of violating pairs is bounded with 95 % confidence (Clopper and Pearson).
+stationary. All pairs are scored if they are not too many. Otherwise a random sample is scored, and
+the share of violating pairs is bounded with 95 % confidence (Clopper and Pearson).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from edgegraft.core.pairs import all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats
 from edgegraft.grafting.state import SearchState
 
-MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored
+MAX_PAIRS = 200_000  # up to this many inactive pairs, all are scored: a budget of seconds
 _BLOCK = 8192  # pairs scored together, at least: residuals serve all pairs of a column
 _CONFIDENCE = 0.95
 
@@ -76,24 +76,15 @@ class ScoredPairs(NamedTuple):
 
 
 def score_inactive(growth: SearchState, max_pairs: int = MAX_PAIRS) -> ScoredPairs:
-    """Score the inactive pairs of a finished search.
-
-    All of them up to `max_pairs`; of more, `max_pairs` random ones.
-    """
+    """Score the inactive pairs of a finished search: all, or `max_pairs` random ones of more."""
     n = len(growth.objective.schema)
-    n_pairs = growth.problem.rules.n_allowed - len(growth.graph)
-    exhaustive = n_pairs <= max_pairs
+    exhaustive = growth.problem.rules.n_allowed - len(growth.graph) <= max_pairs
     rng = np.random.default_rng(growth.settings.random_state)
-    pairs = all_pairs(n) if exhaustive else _sample(growth, n, max_pairs, rng)
-    pairs = pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
-    return ScoredPairs(pairs, _score(growth, pairs), exhaustive)
-
-
-def _score(growth: SearchState, pairs: Edges) -> Floats:
-    block = max(_BLOCK, 2 * len(growth.objective.schema))
+    pairs = _inactive(growth, all_pairs(n)) if exhaustive else _sample(growth, n, max_pairs, rng)
+    block = max(_BLOCK, 2 * n)
     parts = [pairs[first : first + block] for first in range(0, len(pairs), block)]
     scores = [growth.penalty.score(growth.gradients(part)) for part in parts]
-    return np.concatenate([np.empty(0), *scores])
+    return ScoredPairs(pairs, np.concatenate([np.empty(0), *scores]), exhaustive)
 
 
 def certify(
@@ -107,41 +98,40 @@ def certify(
 
     `cut` are pairs that tests have cut.
     """
-    found = scored or score_inactive(growth, max_pairs)
+    pairs, scores, exhaustive = scored or score_inactive(growth, max_pairs)
     n, threshold = len(growth.objective.schema), growth.penalty.penalty
-    violating = found.pairs[growth.exceeds(found.scores, found.pairs)]
-    n_violating = len(violating)
+    violating = pairs[growth.exceeds(scores, pairs)]
+    n_checked, n_violating = len(pairs), len(violating)
     n_cut = 0 if cut is None else int(np.isin(pair_ids(violating, n), pair_ids(cut, n)).sum())
-    largest = float(found.scores.max(initial=-np.inf)) - threshold
+    largest = float(scores.max(initial=-np.inf)) - threshold
+    bound = n_violating / max(n_checked, 1)
+    if not exhaustive and n_violating < n_checked:
+        bound = float(betaincinv(n_violating + 1, n_checked - n_violating, _CONFIDENCE))
     return Certificate(
         growth.problem.rules.n_allowed - len(growth.graph),
-        len(found.pairs),
+        n_checked,
         n_violating,
         largest / threshold if threshold else largest,
-        _bound(n_violating, len(found.pairs), found.exhaustive),
+        bound,
         growth.solution.info.residual,
-        found.exhaustive,
+        exhaustive,
         growth.policy.slack,
         n_cut,
     )
 
 
+def _inactive(growth: SearchState, pairs: Edges) -> Edges:
+    """Return the pairs that are allowed and not active."""
+    return pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
+
+
 def _sample(growth: SearchState, n: int, size: int, rng: np.random.Generator) -> Edges:
     """Draw distinct inactive pairs uniformly; repeats are rare and drawn again."""
-    found = np.empty((0, 2), np.int64)
-    while len(found) < size:
+    drawn = np.empty((0, 2), np.int64)
+    while len(drawn) < size:
         pairs = rng.integers(0, n, (2 * size, 2))
-        pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
-        pairs = pairs[~growth.graph.contains(pairs) & growth.problem.rules.allows(pairs)]
-        joined = np.concatenate((found, pairs))
+        pairs = _inactive(growth, np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1))
+        joined = np.concatenate((drawn, pairs))
         _, first = np.unique(pair_ids(joined, n), return_index=True)
-        found = joined[np.sort(first)]
-    return found[:size]
-
-
-def _bound(n_violating: int, n_checked: int, exhaustive: bool) -> float:
-    if not n_checked:
-        return 0.0
-    if exhaustive or n_violating == n_checked:
-        return n_violating / n_checked
-    return float(betaincinv(n_violating + 1, n_checked - n_violating, _CONFIDENCE))
+        drawn = joined[np.sort(first)]
+    return drawn[:size]

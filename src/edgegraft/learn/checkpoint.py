@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -42,7 +41,6 @@ FORMAT = ContainerFormat(
     "begin the search anew",
 )
 BUDGETS = ("max_time", "max_edges")  # that a resumed search may have more of
-_SHARE = 20.0  # of the time, at most one part is spent on writing results of one stage
 _SAID = (DataError, MemoryBudgetError, SettingError)  # of the rows and the plan
 _FORGED = (KeyError, TypeError, ValueError, IndexError, AttributeError)  # by no release
 
@@ -59,7 +57,6 @@ class StageFile:
         self._identity: Tree = {}
         self._results: dict[str, Tree] = {}
         self._there = False  # whether the file is that of this run
-        self._next = 0.0  # when a part of a stage is worth writing
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
@@ -133,13 +130,12 @@ class StageFile:
         """Return the result of a stage, None if it has not ended."""
         return self._results.get(name)
 
-    def put(self, name: str, result: Tree, *, part: bool = False) -> None:
-        """Keep the result of a stage, or of a part of one, which is written if that is cheap."""
+    def put(self, name: str, result: Tree) -> None:
+        """Keep the result of a stage."""
         if self.path is None:
             return
         self._results[name] = result
-        if not part or perf_counter() >= self._next:
-            self._write_later()
+        self._write_later()
 
     def forget(self, name: str) -> None:
         """Forget a stage and those that came after it."""
@@ -159,11 +155,10 @@ class StageFile:
 
     def _write(self) -> None:
         assert self.path is not None
-        began, arrays = perf_counter(), dict[str, NDArray[Any]]()
+        arrays = dict[str, NDArray[Any]]()
         content = {"identity": self._identity, "results": _pack(self._results, arrays)}
         write_container(self.path, FORMAT, content, arrays)
-        self._there, now = True, perf_counter()
-        self._next = now + _SHARE * (now - began)
+        self._there = True
 
 
 def identity_of(

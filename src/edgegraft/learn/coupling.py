@@ -9,6 +9,7 @@ say, so it is the same beside one neighbour or a hundred.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,13 +17,21 @@ from scipy.special import logsumexp
 
 from edgegraft.core.types import Floats
 
-TOLERANCE = 1e-9  # of a margin: far below the noise of any number of rows
-_MAX_STEPS = 200  # a budget; weights of normal size take 4 to 10, of 25 times that 36
-_LENGTHS = 1 / 16, 1 / 4, 1.0  # of Newton's step
-_ROUNDING = 1e-13  # of a value, which is of the order of 1
-_MAX_SHIFT = 30.0  # of one step in logs, so that none overflows
-_ABSENT = 1e-300  # share of a state that does not occur, whose logarithm is finite
-_REGULAR = 1e-12  # added to a diagonal: of copies one of the directions has no information
+TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class _Coupling:
+    """How the shifts `x` and `y` of a table are found."""
+
+    tolerance: float = 1e-9  # of a margin: far below the noise of any number of rows
+    max_steps: int = 200  # a budget; weights of normal size take 4 to 10, of 25 times that 36
+    lengths: tuple[float, ...] = (1 / 16, 1 / 4, 1.0)  # of Newton's step
+    max_shift: float = 30.0  # of one step in logs, so that none overflows
+    regular: float = 1e-12  # added to a diagonal: of copies a direction has no information
+
+
+_COUPLING = _Coupling()
 
 
 def couple(weights: Floats, first: Floats, second: Floats) -> Floats:
@@ -31,30 +40,31 @@ def couple(weights: Floats, first: Floats, second: Floats) -> Floats:
     The shifts `x` maximise a concave function. Each step is a part of Newton's or, where that gains
     less, the proportional fitting of the rows; columns fit exactly.
     """
-    a, b = np.maximum(first, _ABSENT), np.maximum(second, _ABSENT)
+    rule = _COUPLING
+    a, b = np.maximum(first, TINY), np.maximum(second, TINY)
 
     def value(x: Floats) -> Floats:
         return np.asarray((a * x).sum(1) - (b * logsumexp(weights + x[:, :, None], axis=1)).sum(1))
 
     x = np.log(a) - logsumexp(weights + np.log(b)[:, None], axis=2)
     eye = np.eye(a.shape[1])
-    for _ in range(_MAX_STEPS):
+    for _ in range(rule.max_steps):
         z = weights + x[:, :, None]
         p = np.exp(z - logsumexp(z, axis=1, keepdims=True))
         tables = p * b[:, None]
-        rows = np.maximum(tables.sum(axis=2), _ABSENT)
-        if np.abs(rows - a).max(initial=0.0) <= TOLERANCE:
+        rows = np.maximum(tables.sum(axis=2), TINY)
+        if np.abs(rows - a).max(initial=0.0) <= rule.tolerance:
             break
-        bend = (rows + _REGULAR)[:, :, None] * eye - tables @ p.transpose(0, 2, 1)
+        bend = (rows + rule.regular)[:, :, None] * eye - tables @ p.transpose(0, 2, 1)
         bend += 1.0  # a shift of all states changes nothing
         step = np.linalg.solve(bend, (a - rows)[:, :, None])[:, :, 0]
-        step /= np.maximum(np.abs(step).max(axis=1, keepdims=True) / _MAX_SHIFT, 1.0)
+        step /= np.maximum(np.abs(step).max(axis=1, keepdims=True) / rule.max_shift, 1.0)
         best = x + np.log(a) - np.log(rows)
         most = value(best)
-        for length in _LENGTHS:
+        for length in rule.lengths:
             there = x + length * step
             gain = value(there)
-            better = gain >= most - _ROUNDING
+            better = gain >= most
             best = np.where(better[:, None], there, best)
             most = np.where(better, gain, most)
         x = best
@@ -75,15 +85,14 @@ def slopes_of(tables: Floats, by_table: Floats) -> Slopes:
     They are the solution of the adjoint of ``dq = q (dw + dx + dy)`` with the margins' changes.
     """
     s, t = tables.shape[1:]
-    a, b = tables.sum(axis=2), tables.sum(axis=1)
-    shown = by_table * tables
-    margins = np.concatenate((a, b), axis=1)
-    system = (margins + _REGULAR + (margins <= _ABSENT))[:, :, None] * np.eye(s + t)
+    margins = np.concatenate((tables.sum(axis=2), tables.sum(axis=1)), axis=1)
+    system = (margins + _COUPLING.regular + (margins <= TINY))[:, :, None] * np.eye(s + t)
     system[:, :s, s:] = tables
     system[:, s:, :s] = tables.transpose(0, 2, 1)
     sign = np.repeat([1.0, -1.0], [s, t])
     system += np.outer(sign, sign)  # x and -y may shift together
-    right = np.concatenate((shown.sum(axis=2), shown.sum(axis=1)), axis=1)
+    cells = by_table * tables
+    right = np.concatenate((cells.sum(axis=2), cells.sum(axis=1)), axis=1)
     pull = np.linalg.solve(system, right[:, :, None])[:, :, 0]
     first, second = pull[:, :s], pull[:, s:]
     return Slopes(tables * (by_table - first[:, :, None] - second[:, None]), first, second)

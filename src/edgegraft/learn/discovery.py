@@ -11,50 +11,43 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from edgegraft.conditional import judge
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.config import Plan
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import Interruption, interruptible, one_blas_thread
-from edgegraft.core.types import Floats, Mask, Tree
-from edgegraft.errors import ConvergenceWarning, DataError, IdentificationWarning
+from edgegraft.core.types import Edges, Floats, Mask, Tree
+from edgegraft.errors import IdentificationWarning
 from edgegraft.grafting.events import Observer
 from edgegraft.grafting.problem import last_ridge
 from edgegraft.grafting.state import SearchState
-from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
+from edgegraft.learn.aims import fit_for_aim
 from edgegraft.learn.certificate import Certificate, ScoredPairs, certify, score_inactive
 from edgegraft.learn.checkpoint import StageFile
-from edgegraft.learn.completion import Completion, decide
+from edgegraft.learn.completion import decide
 from edgegraft.learn.confirm import Confirmation
 from edgegraft.learn.edge_tests import EdgeTests, judge_tables
-from edgegraft.learn.effects import Effects, edge_effects
+from edgegraft.learn.effects import LEVEL, Effects, edge_effects
 from edgegraft.learn.last_fits import last_fit
-from edgegraft.learn.margins import Agreement, compare_margins, match_margins
+from edgegraft.learn.margins import Agreement, match_margins, warn_of_shares
 from edgegraft.learn.pair_ranking import PairRanking, rank_all_pairs
-from edgegraft.learn.prediction import Prediction, columns_of_all, fit_for_prediction
+from edgegraft.learn.prediction import Prediction
 from edgegraft.learn.stages import Stages
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import PackedTable
-from edgegraft.table.blocks import SAMPLE_ROWS, Rows, TableRows
+from edgegraft.table.blocks import SAMPLE_ROWS, Rows
 
-_MAX_DIFFERENCE = 0.05  # of a share in the model from that in the data
 _SECOND_MODE = (
     "It may have a second mode, in which chains stay: its edges hold, but its probabilities are "
     "off; fewer edges (a smaller fdr=) may help"
 )
-_CONDITIONAL = (
-    "It predicts columns given others; for samples and probabilities of whole rows use aim='rows'"
-)
-_SHOWN = 5  # groups of copies that are warned of
-_COMPLETIONS = 2  # fits for prediction to rows whose missing cells the fit before has drawn
+_SHOWN = 5  # groups of copies that are warned of: more would hide other warnings
 
 
 class Discovery(NamedTuple):
@@ -79,6 +72,8 @@ class Discovery(NamedTuple):
         Taken at the parameters of the pseudolikelihood, before shares are matched to the data's.
     converged : bool
         Whether the last fits, of the search and of the model, reached their tolerance.
+    ridge : float
+        Weight of the squared norms in the last fit.
     plan : Plan
         Settings of the discovery.
     interrupted : bool
@@ -91,8 +86,6 @@ class Discovery(NamedTuple):
         The model that predicts new rows best, if the plan aims at that or at whole rows.
     agreement : Agreement or None
         How far the shares of the final model are from the data's, if it was computed.
-    file : StageFile
-        Where the stages of the run are kept, if they are.
     """
 
     model: PairwiseMRF
@@ -102,30 +95,18 @@ class Discovery(NamedTuple):
     search: SearchState
     certificate: Certificate
     converged: bool
+    ridge: float
     plan: Plan
     interrupted: bool = False
     copies: Sequence[Sequence[str]] = ()
     ranking: PairRanking | None = None
     prediction: Prediction | None = None
     agreement: Agreement | None = None
-    file: StageFile = StageFile()
 
     @property
     def final_model(self) -> PairwiseMRF:
         """The model that answers questions: that for prediction or rows, if that was the aim."""
         return self.model if self.prediction is None else self.prediction.model
-
-    @property
-    def penalty(self) -> float:
-        """Threshold of the activation tests."""
-        return self.search.penalty.penalty
-
-    @property
-    def ridge(self) -> float:
-        """Weight of the squared norms in the last fit."""
-        if not self.plan.refit:
-            return self.search.penalty.ridge
-        return last_ridge(self.plan, self.search.objective)
 
 
 def discover(
@@ -171,7 +152,7 @@ def discover(
     >>> sorted(map(tuple, found.model.edges.tolist()))
     [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     """
-    with interruptible() as interruption:
+    with interruptible() as interruption, one_blas_thread():  # tests use the threads
         file = StageFile(checkpoint)
         stages = Stages(table, plan or Plan(), weights, sample_rows, design, file)
         return _learn(stages, observers, interruption)
@@ -200,48 +181,45 @@ def resume_discovery(
     """
     budgets: dict[str, Any] = {"max_time": max_time, "max_edges": max_edges}
     file = StageFile.read(path)
-    with interruptible() as interruption, file.proper():
+    with interruptible() as interruption, one_blas_thread(), file.proper():
         plan = replace(plan or file.plan, **{k: v for k, v in budgets.items() if v is not None})
         stages = Stages(table, plan, weights, sample_rows, design, file)
         return _learn(stages, observers, interruption)
 
 
 def _learn(stages: Stages, observers: Sequence[Observer], interruption: Interruption) -> Discovery:
-    with one_blas_thread():  # many small matrices, for which threads wait for each other
-        found = _conclude(stages.search(observers), stages)
-        found = _with_prediction(found, stages, interruption)
-    return found._replace(interrupted=interruption.asked)
-
-
-def _conclude(search: SearchState, stages: Stages) -> Discovery:
-    """Dismiss and admit again, fit what is kept, and report."""
-    plan, file, ended = stages.plan, stages.file, search
-    converged = search.solution.info.converged  # before tests add edges
-    search, network = decide(search, stages)
+    plan, file = stages.plan, stages.file
+    ended = stages.search(observers)  # rank, admit
+    search, network = decide(ended, stages)  # dismiss, admit again, dismiss
     tests, kept = network.tests, network.kept
-    strengths = (search.model() if plan.cuts else network.model).edge_strengths()
-    last, fitted, final = last_fit(search, kept, plan, file)
-    agreement = None
-    if plan.refit and plan.objective == "pseudolikelihood":
-        last, agreement = _match_shares(last, search, stages)
-        if plan.aim == "network":
-            _warn_of_shares(agreement, _SECOND_MODE)
-    last = last.with_edge_columns(_edge_columns(last, network.model, tests, stages, search))
+    fitted, fit_converged, final = last_fit(search, kept, plan, file)
+    converged = ended.solution.info.converged and fit_converged
+    matched, agreement = _match_shares(fitted, search, stages)
+    model = matched.with_edge_columns(
+        _edge_columns(matched.edges, network.model, tests, stages, search)
+    )
+    made = None
+    if plan.aim != "network":
+        made, agreement = fit_for_aim(stages, ended.objective, lambda: interruption.asked)
+        made = made.with_columns_of(model)
+        converged = converged and made.converged
     final = final if plan.cuts else search
     scored = ScoredPairs(**file.stage("scores", lambda: score_inactive(final)._asdict()))
     return Discovery(
-        last,
+        model,
         kept,
         tests,
-        strengths,
+        (search.model() if plan.cuts else network.model).edge_strengths(),
         _over_given_rows(search, ended),
         certify(final, scored, cut=tests.edges[~kept]),
-        converged and fitted,
+        converged,
+        last_ridge(plan, search.objective) if plan.refit else search.penalty.ridge,
         plan,
-        copies=_warn_of_copies(network, last.names),
+        interrupted=interruption.asked,
+        copies=_warn_of_copies(network, model.names),
         ranking=rank_all_pairs(network, scored, search.penalty) if plan.cuts else None,
+        prediction=made,
         agreement=agreement,
-        file=file,
     )
 
 
@@ -250,6 +228,8 @@ def _match_shares(
 ) -> tuple[PairwiseMRF, Agreement | None]:
     """Return the last model with the shares of the data, and how well they agree."""
     plan, features = stages.plan, search.objective.features
+    if not plan.refit or plan.objective != "pseudolikelihood":
+        return model, None
 
     def match() -> Tree:
         ridge, seed = last_ridge(plan, search.objective), plan.random_state
@@ -260,13 +240,10 @@ def _match_shares(
 
     tree = stages.file.stage("shares", match)
     matched = PairwiseMRF(model.schema, model.edges, tree["theta"], model.edge_columns)
-    return matched, Agreement.of_tree(tree["agreement"])
-
-
-def _warn_of_shares(agreement: Agreement | None, advice: str) -> None:
-    """Warn if the final model's shares of categories are far from the data's."""
-    if agreement is not None and agreement.columns > _MAX_DIFFERENCE:
-        warnings.warn(f"{agreement} {advice}".rstrip(), ConvergenceWarning, stacklevel=6)
+    agreement = Agreement.of_tree(tree["agreement"])
+    if plan.aim == "network":
+        warn_of_shares(agreement, _SECOND_MODE)
+    return matched, agreement
 
 
 def _over_given_rows(search: SearchState, ended: SearchState) -> SearchState:
@@ -276,87 +253,6 @@ def _over_given_rows(search: SearchState, ended: SearchState) -> SearchState:
     found = search.warm(replace(search.problem, objective=ended.objective))
     found.reason, found.events = ended.reason, ended.events
     return found
-
-
-def _with_prediction(found: Discovery, stages: Stages, interruption: Interruption) -> Discovery:
-    """Add the model for prediction, if the plan aims at it."""
-    if stages.plan.aim == "network":
-        return found
-    loss = found.search.objective
-    whole = loss if loss.stand_in is not None else None  # rows beyond memory
-    file, schema = stages.file, found.model.schema
-
-    def stopped() -> bool:
-        return interruption.asked
-
-    def fit(rows: TableRows, name: str) -> Prediction:
-        def work_out() -> Tree:
-            return fit_for_prediction(rows, stages.plan, whole=whole, stop=stopped).tree()
-
-        tree = file.stage(name, work_out, complete=lambda: not stopped())
-        return Prediction.of_tree(tree, schema)
-
-    rows = stages.sample
-    made = fit(rows, "prediction")
-    if stages.filled is not None:
-        # The network's edges alone would make weak dependences weaker: this model draws its own.
-        completion = Completion.of(stages)
-        for k in range(_COMPLETIONS):
-            rows = completion.draw(made.model)
-            made = fit(rows, f"prediction {k + 1}")
-    if stages.plan.aim == "rows":
-        more = 1.0 if whole is None else whole.n_rows / rows.n_rows  # whose noise is smaller
-        made = _refit_to_rows(made, rows, more, stages, stopped)
-
-    def compare() -> Tree:
-        seed = stages.plan.random_state
-        agreement = compare_margins(made.model, stages.counts(), seed=seed)
-        return {"agreement": agreement and agreement.tree()}
-
-    agreement = Agreement.of_tree(file.stage("prediction shares", compare)["agreement"])
-    _warn_of_shares(agreement, _CONDITIONAL if stages.plan.aim == "prediction" else "")
-    known = columns_of_all(found.model, made.model, found.model.edge_columns)
-    made = made._replace(model=made.model.with_edge_columns(known))
-    converged = found.converged and made.converged
-    return found._replace(prediction=made, converged=converged, agreement=agreement)
-
-
-def _refit_to_rows(
-    made: Prediction,
-    rows: TableRows,
-    more: float,
-    stages: Stages,
-    stopped: Callable[[], bool],
-) -> Prediction:
-    """Fit the model for prediction again by likelihood, if complete rows can judge that.
-
-    It was fitted to `more` times as many rows.
-    """
-    plan, old = stages.plan, made.model
-
-    def fit() -> Tree:
-        model, fitted = refit_by_likelihood(
-            old,
-            rows.table,
-            made.penalty * more**0.5,
-            made.ridge * more,
-            weights=rows.weights,
-            n_jobs=plan.n_jobs,
-            device=plan.device,
-            random_state=plan.random_state,
-            stop=stopped,
-        )
-        return fitted.arrays() | {"theta": model.theta}
-
-    try:
-        tree = stages.file.stage("refit", fit, complete=lambda: not stopped())
-    except DataError as error:
-        warnings.warn(
-            f"the model is that for prediction: {error}", ConvergenceWarning, stacklevel=5
-        )
-        return made
-    model = PairwiseMRF(old.schema, old.edges, tree["theta"], old.edge_columns)
-    return made._replace(model=model, refit=Refit.from_arrays(tree))
 
 
 def _warn_of_copies(confirmed: Confirmation, names: Sequence[str]) -> list[list[str]]:
@@ -369,13 +265,15 @@ def _warn_of_copies(confirmed: Confirmation, names: Sequence[str]) -> list[list[
             IdentificationWarning,
             stacklevel=5,
         )
-    if confirmed.doubtful:
-        n_edges = len(confirmed.kept)
+    if confirmed.rivals:
+        pairs = [f"{names[i]!r} and {names[j]!r}" for i, j in confirmed.rivals[:_SHOWN]]
+        more = len(confirmed.rivals) - len(pairs)
+        listed = "; ".join(pairs) + (f"; and {more:,} others" if more else "")
         warnings.warn(
-            f"{confirmed.untestable:.0%} of the {n_edges:,} pairs that the search found cannot be "
-            "tested beside each other: their columns are nearly determined by other columns, or "
-            "known together in too few rows. Edges may be missing, and more of those kept may be "
-            "false than fdr allows; pair_ranking_ ranks all pairs",
+            "the rows hardly tell which of their columns are linked: more pairs nearly pass their "
+            f"tests than chance explains, of those that are no edges {listed}. Edges may be "
+            "missing, and more of those kept may be false than fdr allows; pair_ranking_ ranks all "
+            "pairs",
             IdentificationWarning,
             stacklevel=5,
         )
@@ -383,29 +281,26 @@ def _warn_of_copies(confirmed: Confirmation, names: Sequence[str]) -> list[list[
 
 
 def _edge_columns(
-    last: PairwiseMRF,
-    tested: PairwiseMRF,
-    tests: EdgeTests,
-    stages: Stages,
-    search: SearchState,
+    edges: Edges, tested: PairwiseMRF, tests: EdgeTests, stages: Stages, search: SearchState
 ) -> dict[str, Any]:
-    """Return strengths, effects and tests of the edges of the last model, in its order."""
-    file, features = stages.file, search.objective.features
-    n = last.layout.n_variables
-    at = find_pairs(tested.edges, tests.edges, n)
-    unknown = np.full(len(tests.edges), np.nan)
-    numbers = tests.statistic, tests.dof, tests.p_value, *(tests.groups or (unknown, unknown))
-    verdicts = judge.Verdicts(*(values[at] for values in numbers))
+    """Return strengths, effects and tests of edges of the last model, in its order."""
+    n, jobs = tested.layout.n_variables, stages.plan.n_jobs
+    place, at = (find_pairs(edges, other.edges, n) for other in (tested, tests))
 
     def work_out() -> Tree:
-        rows = stages.filled or stages.sample
+        rows, p_rest = stages.filled or stages.sample, None
+        if tests.groups is not None:
+            p_rest = tests.groups.p_rest[find_pairs(tested.edges, tests.edges, n)]
         given = ConditionalRows(
-            rows.table, rows.weights, features, **stages.variance, drawn=stages.drawn
+            rows.table,
+            rows.weights,
+            search.objective.features,
+            **stages.variance,
+            drawn=stages.drawn,
         )
-        return edge_effects(tested, given, verdicts, stages.plan.n_jobs)._asdict()
+        return edge_effects(tested, given, LEVEL, p_rest=p_rest, n_jobs=jobs)._asdict()
 
-    effects = Effects(**file.stage("effects", work_out)).columns()
-    place, at = (find_pairs(last.edges, other.edges, n) for other in (tested, tests))
+    effects = Effects(**stages.file.stage("effects", work_out)).columns()
     columns: dict[str, Any] = {name: values[place] for name, values in effects.items()}
     for name in ("statistic", "dof", "p_value", "q_value"):
         columns[name] = getattr(tests, name)[at]
@@ -413,8 +308,7 @@ def _edge_columns(
         return columns
 
     def test_whole() -> Tree:
-        found = judge_tables(tested, stages.sample, stages.plan.n_jobs, **stages.variance)
-        return {"p_table": found}
+        return {"p_table": judge_tables(tested, stages.sample, jobs, **stages.variance)}
 
-    whole = file.stage("tables", test_whole)["p_table"][place]
+    whole = stages.file.stage("tables", test_whole)["p_table"][place]
     return columns | tests.groups.columns(at) | {"p_table": whole}

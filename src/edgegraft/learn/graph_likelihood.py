@@ -25,10 +25,9 @@ from edgegraft.optimize.by_chains import Fit, climb, penalty_pull, warn_unsettle
 from edgegraft.optimize.solver import Stopping, minimize
 from edgegraft.table.blocks import TableRows
 
-_LONGER = 3  # steps of the last fit
+_LONGER = 3  # times the steps, of the last fit, which is not one of several
 _EXACT = ExactBudget(seconds=0.1)  # one run; a fit takes some dozen
-_EXACT_STEPS, _EXACT_TOL = 200, 1e-4  # of fits by exact inference
-_ANNEALED, _GPU_ANNEALED = 256, 4096  # chains that estimate log Z
+_STOPPING = Stopping(1e-4, 200)  # of fits by exact inference
 
 
 class FittedGraph(NamedTuple):
@@ -93,7 +92,8 @@ class GraphLikelihood:
         """
         rule = replace(self._rule, penalty=penalty)
         if self._exact is not None:
-            return self._fit_exactly(rule, start)
+            exact = minimize(self.loss, rule, self.layout, start, _STOPPING, quiet=True)
+            return FittedGraph(exact.theta, exact.info.residual)
         n_steps = _LONGER * self._n_steps if last else self._n_steps
         pull = penalty_pull(rule.groups(self.layout))
         state = state or self._chains.init(self._tables, codes)
@@ -102,16 +102,10 @@ class GraphLikelihood:
             warn_unsettled(found)
         return FittedGraph(found.theta, found.residual, found.state, found.state.codes())
 
-    def _fit_exactly(self, rule: Penalty, start: Floats) -> FittedGraph:
-        stopping = Stopping(_EXACT_TOL, _EXACT_STEPS)
-        found = minimize(self.loss, rule, self.layout, start, stopping, quiet=True)
-        return FittedGraph(found.theta, found.info.residual)
-
-    def likelihoods(self, theta: Floats, rows: Integers, finer: int = 1) -> tuple[Floats, float]:
+    def likelihoods(self, theta: Floats, rows: Integers) -> tuple[Floats, float]:
         """Return the log-likelihood of complete rows, and the error that all of them share.
 
-        It is infinite if annealing has missed a mode, or cannot tell. Log Z is estimated by
-        `finer` times as many chains as usual.
+        It is infinite if annealing has missed a mode, or cannot tell.
         """
         tables = self.tables(theta)
         if self._exact is not None:
@@ -120,7 +114,7 @@ class GraphLikelihood:
             found = annealed_log_partition(
                 self._tables,
                 tables,
-                n_chains=finer * (_GPU_ANNEALED if self._chains.on_gpu else _ANNEALED),
+                n_chains=2 * self._chains.n_chains,
                 random_state=self._chains.random_state,
                 n_jobs=self._chains.n_jobs,
                 device="cuda" if self._chains.on_gpu else "cpu",

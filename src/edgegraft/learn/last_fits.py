@@ -54,7 +54,7 @@ def last_fit(search: SearchState, kept: Mask, plan: Plan, file: StageFile) -> La
         if search.objective.features is not None and plan.ridge == "auto":
             graded = fit_graded(run.solution.objective, run.model(), ridge, plan.tol)
             if graded is not None:
-                tree["tables"], tree["converged"] = graded.model.theta, graded.converged
+                tree["tables"], tree["converged"] = graded
         return tree
 
     tree = file.stage("last fit", fit)

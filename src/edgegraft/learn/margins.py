@@ -21,6 +21,8 @@ were. Each step is taken only if other chains, which run longer, say that the sh
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -30,6 +32,7 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs
 from edgegraft.core.types import Floats, Tree
 from edgegraft.counts import PairCounts
+from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.sampling import PersistentChains
@@ -37,21 +40,27 @@ from edgegraft.learn.model_shares import ModelShares, find_shares
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.penalty import Penalty
-from edgegraft.optimize.by_chains import Fit, climb, pull_to
+from edgegraft.optimize.by_chains import STEPS, Fit, climb, pull_to
 from edgegraft.optimize.solver import Stopping, minimize
 
+
+@dataclass(frozen=True)
+class _Rule:
+    """Steps by which shares are matched."""
+
+    farthest: float = 1.0  # step of a log-potential
+    max_states: int = 1000  # whose covariance takes a tenth of a second to solve for
+    damping: float = 0.05  # added to the variances of the draws, as a share of them
+    min_variance: float = 1e-6  # and as a number
+    far: float = 0.05  # difference beyond which the tables are fitted again: what is warned of
+    node_steps: int = 3  # of the node vectors before a fit of the tables; one less after it
+    exact_steps: int = 12  # before it if shares are exact, which cost little
+    pull_rows: float = 30.0  # strength by which a fit by chains is pulled to the tables
+
+
+_RULE = _Rule()
 _EXACT = ExactBudget(seconds=0.01, nbytes=1 << 26)  # a fit takes some dozen runs
-_TOL, _ITERATIONS = 3e-4, 60  # of an exact fit: the largest error of shares
-_FARTHEST = 1.0  # step of a log-potential
-_MAX_STATES = 1000  # whose covariance takes a tenth of a second to solve for
-_DAMPING, _MIN_VARIANCE = 0.05, 1e-6  # added to the variances of the draws
-_FAR = 0.05  # difference beyond which the tables are fitted again: what is warned of
-_EXACT_STEPS = 12  # a budget: steps whose shares are exact cost little
-_BEFORE, _AFTER = 3, 2  # steps of the node vectors before and after a fit of the tables
-_PULL_ROWS, _STEPS = 30.0, 40  # of a fit of the tables by chains
-
-
-Match = tuple[Floats, "Agreement"]
+_STOPPING = Stopping(3e-4, 60)  # of an exact fit: the largest error of shares
 
 
 class Agreement(NamedTuple):
@@ -112,11 +121,41 @@ def match_margins(
     >>> agreement.columns < 0.001, agreement.engine
     (True, 'exact')
     """
-    found = _match(model, counts, ridge, features, seed)
+    layout, loss = model.layout, Likelihood(counts, ExactEngine())
+    if not layout.n_variables:
+        return model, None
+
+    def at(theta: Floats) -> PairwiseMRF:
+        return PairwiseMRF(model.schema, model.edges, theta, model.edge_columns)
+
+    if features is None and affordable(layout, _EXACT) is not None:
+        rule, start = Penalty(0.0, ridge), model.theta
+        fitted = minimize(loss, rule, layout, start, _STOPPING, quiet=True)
+        if fitted.info.converged:
+            return at(fitted.theta), _agreement(fitted.gradient, layout)
+    shares = _shares(loss, layout)
+    found = find_shares(model, counts.rows, shares, seed)
     if found is None:
         return model, None
-    theta, agreement = found
-    return PairwiseMRF(model.schema, model.edges, theta, model.edge_columns), agreement
+    size = 1.0  # of a step; chains that refuse one are asked about half of it
+    before = _RULE.exact_steps if found.engine == "exact" else _RULE.node_steps
+    for k in range(1, before + _RULE.node_steps + 1):
+        # Chains that have not settled say where nodes should move only if they are near.
+        near = found.settled or k > before + 1
+        if k != before + 1 and near and found.differ_from(shares):
+            theta = model.theta + size * _newton_step(layout, found, shares)
+        elif k == before + 1 and np.abs(found.values - shares).max() > _RULE.far:
+            theta = _fit_tables(model, counts, features, seed)
+        else:
+            continue
+        other = at(theta)
+        again = find_shares(other, counts.rows, shares, seed + k, found.n_sweeps)
+        # Of chains that have not settled both families must have come nearer.
+        if again and again.farthest < found.farthest and again.settled >= found.settled:
+            model, found, size = other, again, 1.0
+        else:
+            size /= 2.0
+    return model, _stated(found, shares, layout)
 
 
 def compare_margins(model: PairwiseMRF, counts: PairCounts, *, seed: int = 0) -> Agreement | None:
@@ -132,41 +171,10 @@ def compare_margins(model: PairwiseMRF, counts: PairCounts, *, seed: int = 0) ->
     return None if found is None else _stated(found, shares, model.layout)
 
 
-def _match(
-    model: PairwiseMRF, counts: PairCounts, ridge: float, features: Features | None, seed: int
-) -> Match | None:
-    """Return the parameters of a model with the shares of the data; None if it is too large."""
-    layout, loss = model.layout, Likelihood(counts, ExactEngine())
-    if not layout.n_variables:
-        return None
-    if features is None and affordable(layout, _EXACT) is not None:
-        stopping = Stopping(_TOL, _ITERATIONS)
-        fitted = minimize(loss, Penalty(0.0, ridge), layout, model.theta, stopping, quiet=True)
-        if fitted.info.converged:
-            return fitted.theta, _agreement(fitted.gradient, layout)
-    shares = _shares(loss, layout)
-    found = find_shares(model, counts.rows, shares, seed)
-    if found is None:
-        return None
-    size = 1.0  # of a step; chains that refuse one are asked about half of it
-    before = _EXACT_STEPS if found.engine == "exact" else _BEFORE
-    for k in range(1, before + _AFTER + 2):
-        # Chains that have not settled say where nodes should move only if they are near.
-        near = found.settled or k > before + 1
-        if k != before + 1 and near and found.differ_from(shares):
-            theta = model.theta + size * _newton_step(layout, found, shares)
-        elif k == before + 1 and np.abs(found.values - shares).max() > _FAR:
-            theta = _fit_tables(model, counts, features, seed)
-        else:
-            continue
-        other = PairwiseMRF(model.schema, model.edges, theta)
-        again = find_shares(other, counts.rows, shares, seed + k, found.n_sweeps)
-        # Of chains that have not settled both families must have come nearer.
-        if again and again.farthest < found.farthest and again.settled >= found.settled:
-            model, found, size = other, again, 1.0
-        else:
-            size /= 2.0
-    return model.theta, _stated(found, shares, layout)
+def warn_of_shares(agreement: Agreement | None, advice: str) -> None:
+    """Warn if a model's shares of categories are far from the data's."""
+    if agreement is not None and agreement.columns > _RULE.far:
+        warnings.warn(f"{agreement} {advice}".rstrip(), ConvergenceWarning, stacklevel=6)
 
 
 def _shares(data: Likelihood, layout: Layout) -> Floats:
@@ -183,8 +191,8 @@ def _newton_step(layout: Layout, found: ModelShares, shares: Floats) -> Floats:
     step, n_nodes = np.zeros(layout.n_parameters), len(found.error)
     values, wanted = found.values[:n_nodes], (shares - found.values)[:n_nodes]
     sure = max(0.0, 1.0 - float((found.error**2).sum() / (wanted**2).sum()))
-    if n_nodes > _MAX_STATES:
-        least = np.maximum((shares[:n_nodes], values), _MIN_VARIANCE)
+    if n_nodes > _RULE.max_states:
+        least = np.maximum((shares[:n_nodes], values), _RULE.min_variance)
         move = np.log(least[0] / least[1])
     else:
         whole = layout.with_edges(all_pairs(layout.n_variables))
@@ -194,9 +202,11 @@ def _newton_step(layout: Layout, found: ModelShares, shares: Floats) -> Floats:
         pairs = PairCounts(draws).pairs(whole.edges).values / draws.n_rows
         covariance[row, column] = covariance[column, row] = pairs
         covariance -= np.outer(values, values)
-        covariance[np.diag_indices(n_nodes)] += _DAMPING * values * (1 - values) + _MIN_VARIANCE
+        covariance[np.diag_indices(n_nodes)] += (
+            _RULE.damping * values * (1 - values) + _RULE.min_variance
+        )
         move = np.linalg.solve(covariance, wanted)
-    step[:n_nodes] = sure * np.clip(move, -_FARTHEST, _FARTHEST)
+    step[:n_nodes] = sure * np.clip(move, -_RULE.farthest, _RULE.farthest)
     return step
 
 
@@ -212,8 +222,8 @@ def _fit_tables(
     chains = PersistentChains(random_state=seed, device=device)
     # The norm is that of the tables, whatever they are made of.
     norm = fit.features.squared.fold(np.ones(model.layout.n_parameters), layout)
-    pull = pull_to(first, layout, _PULL_ROWS / counts.rows.weight * norm)
-    return fit.features.expand(climb(fit, chains, first, pull, _STEPS).theta, layout)
+    pull = pull_to(first, layout, _RULE.pull_rows / counts.rows.weight * norm)
+    return fit.features.expand(climb(fit, chains, first, pull, STEPS).theta, layout)
 
 
 def _stated(found: ModelShares, shares: Floats, layout: Layout) -> Agreement:

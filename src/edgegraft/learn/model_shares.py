@@ -13,6 +13,7 @@ Draws are rows: pairs of states are counted like those of the data.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,16 +30,23 @@ from edgegraft.table import PackedTable
 from edgegraft.table.blocks import Rows, sample_rows
 from edgegraft.table.packed import empty_cells
 
-_ENOUGH = 0.001  # difference of exact shares that is not worth a step: what reports show
-_EXACT, _EXACT_DRAWS = ExactBudget(seconds=0.3, nbytes=1 << 27), 8192
-_FAMILY = 256  # chains that start alike: their spread is known to 5 %
-_RECORDS, _CELLS = 64, 6400  # draws kept of a chain; with few columns more, up to this many cells
-_MAX_RECORDS = 255  # that a byte counts
-_LOOK_UPS = 1e9  # of a run, per number of a conditional: about .4 s
-_LEVEL = 0.01  # of the largest of all differences, if there is none
-_ALIKE = 0.001  # a difference that does not count even if it is known
-_PRECISE, _PART = 0.005, 0.1  # error that is small enough: of 10,000 rows, or of a difference
-_RENEWED = 3.0  # independent draws that a settled chain is worth, at least: R-hat below 1.15
+
+@dataclass(frozen=True)
+class _Rule:
+    """When shares are exact, and when chains have settled."""
+
+    family: int = 256  # chains that start alike: their spread is known to 5 %
+    records: int = 64  # draws kept of a chain
+    look_ups: float = 1e9  # of a run, per number of a conditional: about .4 s
+    level: float = 0.01  # of the largest of all differences, if there is none
+    alike: float = 0.001  # a difference that does not count even if it is known: what reports show
+    precise: float = 0.005  # an error that is small enough: that of 10,000 rows
+    part: float = 0.1  # the same, of a difference
+    renewed: float = 3.0  # draws that a settled chain is worth, at least: R-hat below 1.15
+
+
+_RULE = _Rule()
+_EXACT = ExactBudget(seconds=0.3, nbytes=1 << 27)  # a run that is as quick as chains
 
 
 class ModelShares(NamedTuple):
@@ -72,7 +80,7 @@ class ModelShares(NamedTuple):
     def differ_from(self, shares: Floats) -> bool:
         """Return whether states have other shares than these, beyond chance."""
         if self.engine == "exact":
-            return self.farthest > _ENOUGH
+            return self.farthest > _RULE.alike
         return _differ((self.values - shares)[: len(self.error)], self.error)
 
 
@@ -97,7 +105,7 @@ def find_shares(
 
         def draw() -> PackedTable:
             rng = np.random.default_rng(seed)
-            codes = engine.sample(model.theta, state, _EXACT_DRAWS, rng)
+            codes = engine.sample(model.theta, state, 2 * _RULE.family * _RULE.records, rng)
             return PackedTable.from_codes(codes, model.schema)
 
         values, n_nodes = engine.run(model.theta, state)[0].values, int(layout.node_offset[-1])
@@ -110,24 +118,24 @@ def _by_chains(
     model: PairwiseMRF, rows: Rows, shares: Floats, seed: int, n_sweeps: int
 ) -> ModelShares | None:
     layout = model.layout
-    records = min(max(_RECORDS, _CELLS // layout.n_variables), _MAX_RECORDS)
-    cost = _FAMILY * (layout.n_variables + 2 * layout.n_edges) * layout.states.mean()
-    if 2 * records * cost > _LOOK_UPS:
+    records = _RULE.records
+    cost = _RULE.family * (layout.n_variables + 2 * layout.n_edges) * layout.states.mean()
+    if 2 * records * cost > _RULE.look_ups:
         return None
     jobs = getattr(rows, "n_jobs", 1)
     chains = move_chains(layout, model.theta, _starts(layout, rows, seed), rows.device, jobs)
     chains.sweep(n_sweeps)
     done, length = n_sweeps, max(records, 2 * n_sweeps)
     while True:
-        cells = empty_cells(model.schema, 2 * _FAMILY * records)
+        cells = empty_cells(model.schema, 2 * _RULE.family * records)
         draws = cells.reshape(layout.n_variables, records, -1)
         chains.sweep(length % records)
         chains.record(draws, length // records)
         done += length
         families, error, settled = _measure(layout, draws)
         farthest = float(np.abs(families - shares[: len(error), None]).max())
-        precise = error.max() < max(_PRECISE, _PART * farthest)
-        if (settled and precise) or 2 * done * cost > _LOOK_UPS:
+        precise = error.max() < max(_RULE.precise, _RULE.part * farthest)
+        if (settled and precise) or 2 * done * cost > _RULE.look_ups:
             break
         length = done
     table = PackedTable(model.schema, cells, cells.shape[1])
@@ -139,12 +147,12 @@ def _by_chains(
 def _starts(layout: Layout, rows: Rows, seed: int) -> Chains:
     """Return chains of which the first half start in rows, whose missing cells are drawn."""
     rng = np.random.default_rng(seed)
-    chains = scattered(layout, make_streams(rng, 2 * _FAMILY))
-    sample = sample_rows(rows, 4 * _FAMILY, rng)
+    chains = scattered(layout, make_streams(rng, 2 * _RULE.family))
+    sample = sample_rows(rows, 4 * _RULE.family, rng)
     p = None if sample.weights is None else sample.weights / sample.weights.sum()
-    codes = sample.table.cells[:, rng.choice(sample.table.n_rows, _FAMILY, p=p)]
+    codes = sample.table.cells[:, rng.choice(sample.table.n_rows, _RULE.family, p=p)]
     known = codes < layout.states[:, None]
-    chains.state[:, :_FAMILY][known] = codes[known]
+    chains.state[:, : _RULE.family][known] = codes[known]
     return chains
 
 
@@ -164,7 +172,7 @@ def _measure(layout: Layout, draws: NDArray[Any]) -> tuple[Floats, Floats, bool]
     # A state that is seldom seen may have been missed: no surer than one draw.
     error = np.sqrt(spread / n_chains + (n_chains * records) ** -2.0)
     values = families.mean(axis=1)
-    left = values * (1.0 - values) - _RENEWED * spread
+    left = values * (1.0 - values) - _RULE.renewed * spread
     renewed = (np.add.reduceat(left, layout.node_offset[:-1]) >= 0.0).all()
     agree = not _differ(families[:, 0] - families[:, 1], 2.0 * error)
     return families, error, bool(renewed and agree)
@@ -172,5 +180,5 @@ def _measure(layout: Layout, draws: NDArray[Any]) -> tuple[Floats, Floats, bool]
 
 def _differ(differences: Floats, error: Floats) -> bool:
     """Return whether the largest of many differences is more than noise."""
-    limit = -ndtri(_LEVEL / 2.0 / len(error))
-    return bool((np.abs(differences) > limit * error + _ALIKE).any())
+    limit = -ndtri(_RULE.level / 2.0 / len(error))
+    return bool((np.abs(differences) > limit * error + _RULE.alike).any())

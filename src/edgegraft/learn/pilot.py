@@ -23,7 +23,6 @@ from edgegraft.table.blocks import Rows, sample_rows
 
 PILOT_SECONDS = 10.0
 MIN_PILOT_ROWS, MAX_PILOT_ROWS = 500, 5000
-_WARM_UP_ROWS = 100  # so that loading the kernels is not measured
 _POWER = 1.2
 _LIBRARY = 350 << 20  # bytes of Python with the compiled kernels
 _RESIDUALS = 1 << 28  # bytes of residuals that are kept at most, in the search and in the tests
@@ -59,7 +58,7 @@ def estimate_run(
         table, weights, whole, n_bytes = sample.table, sample.weights, n_sampled, max_bytes
     n_rows = min(table.n_rows, max(MIN_PILOT_ROWS, min(MAX_PILOT_ROWS, whole // 8)))
     limit = min(PILOT_SECONDS, plan.max_time or PILOT_SECONDS)
-    _try(table, weights, min(_WARM_UP_ROWS, n_rows), replace(plan, max_time=1.0))
+    _try(table, weights, min(MIN_PILOT_ROWS, n_rows), replace(plan, max_time=1.0))  # loads kernels
     started = perf_counter()
     found = _try(table, weights, n_rows, replace(plan, max_time=limit))
     seconds = (perf_counter() - started) * (whole / n_rows) ** _POWER

@@ -11,6 +11,7 @@ rows, which are fitted once more.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -35,18 +36,18 @@ from edgegraft.table.blocks import TableRows
 if TYPE_CHECKING:
     from edgegraft.learn.by_likelihood import Refit
 
-FOLDS = 5
-"""Parts of the rows, of which one is held out to choose the strengths."""
 
-MANY_ROWS = 2000
-"""Rows from which one part is held out; of fewer, each in turn if that takes little time."""
+@dataclass(frozen=True)
+class _Rule:
+    """Rows that are held out, and the fit to all of them."""
 
-_LITTLE = 10**7  # rows times squared columns
+    folds: int = 5  # parts of the rows, of which one is held out
+    many_rows: int = 2000  # from here on one part is held out; of fewer, each in turn
+    little: int = 10**7  # rows times squared columns, if that takes little time
+    ranked: int = 50  # pairs per column, if there are too many to try all
 
-_MIN_ROWS = 10
-_LAST_ITERATIONS = 150
-_RANKED = 50  # pairs per column, if there are too many to try all
-_FEWER = 0.8  # share of distinct rows up to which copies are merged
+
+_RULE = _Rule()
 
 
 class Prediction(NamedTuple):
@@ -73,6 +74,11 @@ class Prediction(NamedTuple):
     converged: bool
     refit: Refit | None = None
 
+    def with_columns_of(self, network: PairwiseMRF) -> Self:
+        """Return it with the columns of the network's edges."""
+        columns = columns_of_all(network, self.model, network.edge_columns)
+        return self._replace(model=self.model.with_edge_columns(columns))
+
     def tree(self) -> Tree:
         """Return all but the refit in arrays, for :meth:`of_tree`."""
         return {
@@ -85,10 +91,13 @@ class Prediction(NamedTuple):
     @classmethod
     def of_tree(cls, tree: Tree, schema: Schema) -> Self:
         """Return what :meth:`tree` described."""
-        trials = [Trial(p, r, score, int(n)) for p, r, score, n in tree["trials"].tolist()]
+        trials = [
+            Trial(penalty, ridge, score, round(n_edges))
+            for penalty, ridge, score, n_edges in tree["trials"].tolist()
+        ]
         penalty, ridge = tree["strengths"]
         model = PairwiseMRF(schema, **tree["model"])
-        return cls(model, penalty, ridge, trials, bool(tree["converged"]))
+        return cls(model, penalty, ridge, trials, tree["converged"])
 
 
 def fit_for_prediction(
@@ -135,12 +144,8 @@ def fit_for_prediction(
     path = folds[0][0]
     share = path.loss.n_rows / all_rows.n_rows  # strengths fall with the rows as noise does
     penalty, ridge = best.penalty * share**0.5, best.ridge * share
-    last = Path(all_rows, pairs, plan.tol)
-    last.begin(path.edges(), (path.solution.layout, path.solution.theta))
-    # Columns that determine each other have their optimum at infinity: how far the chosen fit went
-    # towards it is part of the choice, and it was as short.
-    short = best.settles(len(rows.schema))
-    last.fit(penalty, ridge, 0 if short else _LAST_ITERATIONS)
+    last = Path(all_rows, pairs, plan.tol, (path.solution.layout, path.solution.theta))
+    last.fit(penalty, ridge, fully=True)
     layout = all_rows.layout(last.edges())
     theta = layout.carry(last.solution.theta, last.solution.layout)
     model = PairwiseMRF(rows.schema, layout.edges, all_rows.expand(theta, layout))
@@ -154,21 +159,21 @@ def hold_out(rows: TableRows, rng: np.random.Generator) -> list[tuple[TableRows,
     a row is held out with its weight.
     """
     weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
-    if rows.n_rows < _MIN_ROWS or np.count_nonzero(weights) < _MIN_ROWS:
+    if rows.n_rows < 2 * _RULE.folds or np.count_nonzero(weights) < 2 * _RULE.folds:
         raise DataError(
             f"the table has {rows.n_rows} rows, and a model for prediction cannot be chosen from "
-            f"fewer than {_MIN_ROWS}: use aim='network'"
+            f"fewer than {2 * _RULE.folds}: use aim='network'"
         )
     if (weights == np.floor(weights)).all():
         owner = np.repeat(np.arange(len(weights)), weights.astype(np.int64))
         each = np.ones(len(owner))
     else:
         owner, each = np.flatnonzero(weights), weights[weights > 0]
-    fold = rng.permutation(len(owner)) % FOLDS
-    few = len(owner) < MANY_ROWS and len(owner) * len(rows.schema) ** 2 < _LITTLE
+    fold = rng.permutation(len(owner)) % _RULE.folds
+    few = len(owner) < _RULE.many_rows and len(owner) * len(rows.schema) ** 2 < _RULE.little
     held = [
         np.bincount(owner[fold == k], each[fold == k], len(weights)).astype(np.float64)
-        for k in range(FOLDS if few else 1)
+        for k in range(_RULE.folds if few else 1)
     ]
     return [(_part(rows, weights - part), _part(rows, part)) for part in held]
 
@@ -181,12 +186,12 @@ def _part(rows: TableRows, weights: Floats) -> TableRows:
 
 
 def merge_copies(rows: TableRows) -> TableRows:
-    """Return equal rows as one row of their weight, if that leaves clearly fewer rows."""
+    """Return equal rows as one row of their weight."""
     table = rows.table
     cells = np.ascontiguousarray(table.cells[:, : table.n_rows].T)
     keys = cells.view(np.dtype((np.void, cells.strides[0])))[:, 0]
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) > _FEWER * table.n_rows:
+    if len(first) == table.n_rows:
         return rows
     weights = np.bincount(which.ravel(), rows.weights, len(first))
     order = np.argsort(first)  # as the rows came
@@ -203,7 +208,7 @@ def candidates(rows: TableRows, seed: int) -> Edges:
     n = len(rows.schema)
     if n * (n - 1) // 2 <= ALL_PAIRS:
         return all_pairs(n)
-    ranked = rank_pairs(PairCounts(rows), np.random.default_rng([seed, 2]), _RANKED * n).edges
+    ranked = rank_pairs(PairCounts(rows), np.random.default_rng([seed, 2]), _RULE.ranked * n).edges
     return np.unique(np.sort(ranked, axis=1), axis=0)
 
 

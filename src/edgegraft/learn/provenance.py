@@ -15,7 +15,6 @@ import numpy as np
 
 from edgegraft import __version__
 from edgegraft.grafting.events import StopReason
-from edgegraft.learn.certificate import Certificate
 from edgegraft.learn.discovery import Discovery
 from edgegraft.learn.prediction import Prediction
 
@@ -35,7 +34,7 @@ def details_of(found: Discovery, source: Json, settings: Json | None = None) -> 
     return {
         "source": source,
         "settings": {**(settings or {}), **plan.as_dict()},
-        "penalty": float(found.penalty),
+        "penalty": float(search.penalty.penalty),
         "ridge": float(found.ridge),
         "fdr": plan.fdr,
         "reason": str(reason),
@@ -46,7 +45,7 @@ def details_of(found: Discovery, source: Json, settings: Json | None = None) -> 
             "tests": search.n_tests,
             "tables": search.n_tables,
         },
-        "certificate": _certificate(found.certificate),
+        "certificate": _finite(found.certificate._asdict()) | {"text": str(found.certificate)},
         "cut": _cut(found),
         "versions": _versions(),
     } | _further(found)
@@ -97,11 +96,6 @@ def _prediction(made: Prediction) -> Json:
 def _versions() -> dict[str, str]:
     others = {name: version(name) for name in _PACKAGES}
     return {"edgegraft": __version__, **others, "python": platform.python_version()}
-
-
-def _certificate(certificate: Certificate) -> Json:
-    """Return a certificate with its sentence."""
-    return _finite(certificate._asdict()) | {"text": str(certificate)}
 
 
 def _finite(fields: Json) -> Json:

@@ -31,7 +31,7 @@ from edgegraft.core.types import Mask, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
 from edgegraft.grafting import steps
-from edgegraft.grafting.events import Event, Observer, StopReason
+from edgegraft.grafting.events import Observer, StopReason
 from edgegraft.grafting.loop import run_search
 from edgegraft.grafting.problem import (
     Problem,
@@ -65,7 +65,6 @@ class _Growing:
     min_rows: int = 50_000  # of a sample that is worth a search of its own
     tests_per_variable: int = 50  # between two fits over all rows: few edges are left to find
     of_noise: float = 0.2  # of the standard deviation of a row's share, left unfitted at most
-    rounding: float = 1e-9  # of objectives whose sums are added in another order
 
 
 _GROWING = _Growing()
@@ -218,17 +217,3 @@ def _settings_of_all(settings: Settings, plan: Plan, loss: Objective) -> Setting
     tests = plan.max_tests or _GROWING.tests_per_variable * len(loss.schema)
     tol = min(settings.tol, _GROWING.of_noise / np.sqrt(loss.n_rows))
     return replace(settings, max_tests=tests, tol=float(tol))
-
-
-def recall(found: Tree, objective: Objective, plan: Plan) -> SearchState:
-    """Return the search that left a result, over the rows that it was made of and no others."""
-    settings = search_settings(plan, len(objective.schema))
-    problem = Problem.of(objective, penalty_of(plan, objective), settings)
-    state = SearchState.ended(problem, found)
-    here, there = state.solution.info.objective, Event(*found["events"][-1]).objective
-    if abs(here - there) > _GROWING.rounding * max(1.0, abs(there)):
-        raise DataError(
-            "these rows and weights do not give the model of the fit: pass the table, and the "
-            "sample_weight, that were fitted"
-        )
-    return state

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,19 +37,27 @@ from edgegraft.objective.penalty import Groups, Penalty, norms_of
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize.solver import FitInfo, Solution, Stopping, minimize
 
-#: Steps of a fit, and its chains: a GPU takes many as fast as few.
-STEPS, CHAINS, GPU_CHAINS = 100, 512, 8192
-#: A fit has not converged if a share of the model is further from what it should be.
-SETTLED = 0.01
-_START_TOL = 1e-4  # of the pseudolikelihood that a fit starts from
-_FARTHEST, _NEAREST = 0.1, 1e-4  # nats between the models before and after a step
-_TOO_FAR, _NEAR = -0.3, 0.3  # of the slope that is left after a step
-_SHRINK, _GROW = 0.7, 1.3  # of the next steps
-_FADE = 0.3  # share of the steps after which they become shorter
-_DAMPING = 1.0  # times the variances of the indicators: what the chains' states do not cover
-_MIN_VARIANCE = 1e-4
-_ROUNDED = 0.01  # norm of a group below which the penalty has no tip
-_PRODUCTS, _SOLVED = 15, 1e-3  # of conjugate gradients: most, and the residual that is enough
+STEPS = 120  # of a fit: with fewer, weak penalties seem worse than they are
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Chains, and the steps that follow them."""
+
+    chains: int = 512
+    gpu_chains: int = 8192  # a GPU takes many as fast as few
+    settled: float = 0.01  # a fit has not converged if a share is further from what it should be
+    farthest: float = 0.1  # nats between the models before and after a step
+    turned: float = 0.3  # of the slope, left or passed, beyond which steps become longer or shorter
+    shorter: float = 0.7  # the next steps
+    fade: float = 0.3  # share of the steps after which they become shorter anyway
+    min_variance: float = 1e-4  # a state that few chains are in is no surer than that
+    rounded: float = 0.01  # norm of a group below which the penalty has no tip
+    products: int = 15  # of conjugate gradients: a budget, after which little is left
+
+
+_RULE = _Rule()
+_START = Stopping(1e-4)  # of the pseudolikelihood that a fit starts from
 
 Pull = Callable[[Floats], tuple[Floats, Floats]]
 """The gradient of a penalty at parameters, and its second derivatives."""
@@ -87,7 +95,7 @@ def make_chains(
 ) -> PersistentChains:
     """Return the chains of a fit: more of them on a GPU."""
     there = find_backend(device)
-    many = GPU_CHAINS if there is not None and there.is_gpu else CHAINS
+    many = _RULE.gpu_chains if there is not None and there.is_gpu else _RULE.chains
     return PersistentChains(n_chains or many, n_jobs=n_jobs, random_state=seed, device=there)
 
 
@@ -102,8 +110,8 @@ def climb(
     """Maximise the likelihood less a penalty, from `start`; chains continue from `state`."""
     layout, features, shares = fit
     state = state or chains.init(Layout(features.states, layout.edges))
-    theta, step, slope, radius = start.copy(), np.zeros_like(start), 0.0, _FARTHEST
-    variances = features.squared.fold(shares * (1.0 - shares), layout) + _MIN_VARIANCE
+    theta, step, slope, radius = start.copy(), np.zeros_like(start), 0.0, _RULE.farthest
+    variances = features.squared.fold(shares * (1.0 - shares), layout) + _RULE.min_variance
     total, gradients, squares = np.zeros((3, len(start)))
     late, even = n_steps // 2, np.ones(chains.n_chains)
     for t in range(n_steps):
@@ -117,14 +125,14 @@ def climb(
             gradients += gradient
             squares += gradient**2
         left = float(gradient @ step)
-        if left < _TOO_FAR * slope:
-            radius = max(_SHRINK * radius, _NEAREST)
-        elif left > _NEAR * slope:
-            radius = min(_GROW * radius, _FARTHEST)
+        if left < -_RULE.turned * slope:
+            radius *= _RULE.shorter
+        elif left > _RULE.turned * slope:
+            radius = min(radius / _RULE.shorter, _RULE.farthest)
         with one_blas_thread():  # chains would amplify the rounding of another number
             step = _newton_step(fit, draws, gradient, variances, stiffness, radius)
         slope = float(gradient @ step)
-        theta = theta - min(1.0, _FADE * n_steps / (t + 1)) * step
+        theta = theta - min(1.0, _RULE.fade * n_steps / (t + 1)) * step
     n = n_steps - late
     centre = gradients / n
     noise = np.sqrt(np.maximum(squares / n - centre**2, 0.0) / n)
@@ -141,7 +149,7 @@ def _newton_step(
 ) -> Floats:
     """Solve for the step by conjugate gradients; one that goes too far is shortened."""
     layout, features, _ = fit
-    damping = _DAMPING * variances + stiffness
+    damping = variances + stiffness  # twice the diagonal: what few states do not cover
 
     def spread(v: Floats) -> Floats:
         energies = draws.energies(features.expand(v, layout))
@@ -151,9 +159,8 @@ def _newton_step(
     scale = 1.0 / (variances + damping)
     turned = scale * left
     direction, size = turned.copy(), float(left @ turned)
-    enough = _SOLVED * size
-    for _ in range(_PRODUCTS):
-        if size <= enough:
+    for _ in range(_RULE.products):
+        if not size:
             break
         product = features.fold(draws.means(spread(direction)), layout) + damping * direction
         length = size / float(direction @ product)
@@ -188,7 +195,7 @@ def fit_by_chains(
     if start is None:
         pseudo = featured(Pseudolikelihood(counts.rows, precision="single"))
         twice = replace(rule, penalty=2.0 * rule.penalty, ridge=2.0 * rule.ridge).bound(pseudo)
-        start = minimize(pseudo, twice, layout, None, Stopping(tol=_START_TOL), quiet=True)
+        start = minimize(pseudo, twice, layout, None, _START, quiet=True)
     first = start.theta if isinstance(start, Solution) else start
     kept = layout
     if rule.penalty:
@@ -198,7 +205,7 @@ def fit_by_chains(
     found = climb(fit, chains, first, pull, min(max_iter, STEPS))
     warn_unsettled(found)
     message = f"by chains: shares are right to {found.residual:.2g} +- {found.noise:.2g}"
-    settled, n = found.residual <= SETTLED, found.n_iter
+    settled, n = found.residual <= _RULE.settled, found.n_iter
     info = FitInfo(settled, found.residual, np.nan, np.empty(0), n, n, message, "chains")
     return layout.carry(found.theta, kept), info
 
@@ -208,7 +215,7 @@ def penalty_pull(groups: Groups) -> Pull:
     sizes, first = np.diff(groups.offsets), int(groups.offsets[0])
 
     def pull(theta: Floats) -> tuple[Floats, Floats]:
-        slope = groups.strength / np.hypot(norms_of(theta, groups.offsets), _ROUNDED)
+        slope = groups.strength / np.hypot(norms_of(theta, groups.offsets), _RULE.rounded)
         stiffness = np.zeros_like(theta)
         stiffness[first:] = np.repeat(slope + 2.0 * groups.ridge, sizes)
         return stiffness * theta, stiffness
@@ -229,7 +236,7 @@ def pull_to(anchor: Floats, layout: Layout, strength: float | Floats) -> Pull:
 
 def warn_unsettled(found: Climb) -> None:
     """Warn if shares of the model are not what the fit wants."""
-    if found.residual > SETTLED + 3.0 * found.noise:
+    if found.residual > _RULE.settled + 3.0 * found.noise:
         warnings.warn(
             f"after {found.n_iter} steps a share of the model still differs by "
             f"{found.residual:.4f} from what the fit wants it to be: take more steps or chains",

@@ -94,7 +94,7 @@ def fit_parameters(
         propagation; if that does not converge, tree-reweighted belief propagation takes over
         with a warning. "chains" starts from the maximum of the pseudolikelihood and follows it
         by Gibbs chains (:mod:`edgegraft.optimize.by_chains`): the way to the likelihood of dense
-        graphs, in at most 100 steps, without `tol`.
+        graphs, in at most 120 steps, without `tol`.
     tol : float, default 1e-5
         The fit has converged when no group violates its optimality condition by more, in the
         Euclidean norm. Gradients are differences of probabilities.

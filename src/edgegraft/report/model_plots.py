@@ -90,8 +90,9 @@ def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = Non
     _name_categories(ax, model, first, second)
     if max(rows, columns) <= LIMITS.table:
         for (row, column), value in np.ndenumerate(table):
-            cell, middle = heat_cell(float(value), limit), {"ha": "center", "va": "center"}
-            ax.text(column, row, cell.text, fontsize=8, color=cell.ink, **middle)
+            cell = heat_cell(float(value), limit)
+            text = ax.text(column, row, cell.text, fontsize=8, color=cell.ink)
+            text.set(ha="center", va="center")
     return ax
 
 

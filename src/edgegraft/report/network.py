@@ -52,7 +52,7 @@ class Network(NamedTuple):
     def sizes(self) -> Floats:
         """Return the radii of dots as shares of the largest."""
         total = self.node_strength()
-        return np.sqrt(total / max(total.max(initial=0.0), 1e-300))
+        return np.asarray(np.sqrt(total / max(total.max(initial=0.0), 1e-300)))
 
 
 def build_network(

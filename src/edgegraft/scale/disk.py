@@ -15,9 +15,9 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -30,19 +30,15 @@ from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replacing
 from edgegraft.core.threads import resolve_jobs
-from edgegraft.errors import Argument, DiskFullError, FileFormatError
+from edgegraft.errors import Argument, DiskFullError, FileFormatError, MemoryBudgetError
 from edgegraft.ingest.column_kinds import settled_schema
-from edgegraft.ingest.columns import ClosedColumn, OpenColumn
-from edgegraft.ingest.encoder import Reading
 from edgegraft.ingest.files import FilesSource, FileState, find_files
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
-from edgegraft.ingest.options import ReadOptions, read_size
-from edgegraft.ingest.rows import OpenRows
-from edgegraft.ingest.sources import Source
-from edgegraft.scale.memory import check_limit, share_out
-from edgegraft.scale.store import FORMAT, DiskStore, StoreWriter, block_rows
+from edgegraft.ingest.options import ReadOptions, enough, read_size
+from edgegraft.ingest.rows import Budget, OpenRows
+from edgegraft.scale.store import FORMAT, DiskStore, StoreWriter, block_rows, write_store
 from edgegraft.table import Schema
 from edgegraft.table.blocks import SAMPLE_ROWS, StoredRows
 
@@ -52,6 +48,19 @@ _SUFFIX = ".rows"
 _LOOKED_AT = 4  # blocks whose rows decide what whole numbers of few values are
 _ABANDONED = 3600.0  # seconds without a write, after which nobody writes any more
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@dataclass(frozen=True)
+class Share:
+    """Bytes of memory that the parts of a fit take."""
+
+    #: The interpreter, its libraries and compiled code, and one batch of a reader.
+    base: int = 500 << 20
+    threads: int = 2  # set aside whatever their number: rows must not depend on it
+    thread: int = 250 << 20  # a block with its codes, residuals and sums
+    reserved: int = base + threads * thread  # for all but rows
+    cell: int = 24  # per sampled cell: its codes, bit planes, residuals and what tests make of them
+    least_rows: int = 10_000  # of a sample
 
 
 def cache_folder() -> Path:
@@ -94,6 +103,52 @@ def open_rows(
         raise
 
 
+def check_limit(limit: int) -> None:
+    """Refuse a limit that no rows fit, before any are read."""
+    if limit < Share.reserved:
+        raise MemoryBudgetError(
+            f"{limit / 2**30:.2f} GiB are not enough for the library and its working memory: "
+            f"allow at least {enough(Share.reserved)} (",
+            Argument("max_memory"),
+            ") and some room for rows",
+        )
+
+
+def needed_for_all(n_rows: int, n_variables: int) -> int:
+    """Return the smallest limit within which all rows are learned from in memory."""
+    return Share.reserved + Share.cell * n_variables * n_rows
+
+
+def share_out(
+    limit: int, n_rows: int, n_variables: int, n_jobs: int, sample_rows: int | None = None
+) -> Budget:
+    """Return what the parts of a fit may take of `limit` bytes.
+
+    How rows are learned from depends on the limit and on the rows alone. More than two threads
+    get what is left for them. A fit that is resumed must have the same sample again: `sample_rows`
+    are its rows, 0 if it had all rows in memory.
+    """
+    room = limit - Share.reserved
+    needed = Share.cell * n_variables * min(n_rows, Share.least_rows)
+    if room < 2 * needed:
+        raise MemoryBudgetError(
+            f"{limit / 2**30:.2f} GiB are not enough for {n_variables:,} columns: allow at least "
+            f"{enough(Share.reserved + 2 * needed)} (",
+            Argument("max_memory"),
+            ")",
+        )
+    for_all = needed_for_all(n_rows, n_variables)
+    whole = limit >= for_all
+    if sample_rows is None:
+        sample_rows = min(SAMPLE_ROWS, room // 2 // (Share.cell * n_variables))
+    else:
+        whole = sample_rows == 0
+    spare = room // 4
+    threads = min(n_jobs, Share.threads + spare // Share.thread)
+    kept = spare - max(0, threads - Share.threads) * Share.thread
+    return Budget(limit, for_all, whole, sample_rows, kept, threads)
+
+
 def open_store(
     X: Any,
     *,
@@ -133,51 +188,6 @@ def open_store(
     if schema is None:
         _settle(found, options)
     return found
-
-
-class _StoreReading(Reading):
-    """A reading whose blocks go to a store as they come."""
-
-    in_groups = False
-
-    def __init__(
-        self, source: Source, options: ReadOptions, findings: Findings, writer: StoreWriter
-    ) -> None:
-        super().__init__(source, options, findings)
-        self._writer = writer
-
-    def begin(self, names: Sequence[str]) -> None:
-        """Begin the blocks of some columns."""
-        self._writer.begin(names)
-        self._n_written = 0
-
-    def receive(
-        self, columns: Sequence[OpenColumn | ClosedColumn], n_rows: int, last: bool
-    ) -> None:
-        """Write the blocks that are full, in the end all."""
-        while (waiting := n_rows - self._n_written) >= self._writer.rows or (last and waiting):
-            n = min(waiting, self._writer.rows)
-            self._writer.add([column.take(n) for column in columns])
-            self._n_written += n
-
-
-def write_store(
-    source: Source,
-    schema: Schema | None,
-    options: ReadOptions,
-    findings: Findings,
-    writer: StoreWriter,
-) -> None:
-    """Write the rows of a source to a store."""
-    reading = _StoreReading(source, options, findings, writer)
-    schema, names = reading.encode(schema)
-    recodes = {}
-    for name in names:
-        column = reading.encoded[name]
-        plain = np.arange(column.variable.n_states, dtype=np.uint16)
-        recodes[name] = plain if column.recode is None else column.recode
-    notes = asdict(findings)
-    writer.finish(schema, reading.n_rows, recodes, source=source.where, notes=notes)
 
 
 def _settle(store: DiskStore, options: ReadOptions) -> None:

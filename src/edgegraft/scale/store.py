@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,7 +21,18 @@ import numpy as np
 
 from edgegraft.core.container import ContainerFormat, ContainerReader, ContainerWriter
 from edgegraft.errors import Argument, MemoryBudgetError
-from edgegraft.ingest.columns import BYTE, BytesOrCodes, Codes, final_codes
+from edgegraft.ingest.columns import (
+    BYTE,
+    BytesOrCodes,
+    ClosedColumn,
+    Codes,
+    OpenColumn,
+    final_codes,
+)
+from edgegraft.ingest.encoder import Reading
+from edgegraft.ingest.findings import Findings
+from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.sources import Source
 from edgegraft.kernels.counting import LANES
 from edgegraft.table.blocks import RowStore
 from edgegraft.table.packed import Cells, PackedTable, empty_cells
@@ -115,6 +126,51 @@ class StoreWriter:
                 **content,
             }
         )
+
+
+class _StoreReading(Reading):
+    """A reading whose blocks go to a store as they come."""
+
+    in_groups = False
+
+    def __init__(
+        self, source: Source, options: ReadOptions, findings: Findings, writer: StoreWriter
+    ) -> None:
+        super().__init__(source, options, findings)
+        self._writer = writer
+
+    def begin(self, names: Sequence[str]) -> None:
+        """Begin the blocks of some columns."""
+        self._writer.begin(names)
+        self._n_written = 0
+
+    def receive(
+        self, columns: Sequence[OpenColumn | ClosedColumn], n_rows: int, last: bool
+    ) -> None:
+        """Write the blocks that are full, in the end all."""
+        while (waiting := n_rows - self._n_written) >= self._writer.rows or (last and waiting):
+            n = min(waiting, self._writer.rows)
+            self._writer.add([column.take(n) for column in columns])
+            self._n_written += n
+
+
+def write_store(
+    source: Source,
+    schema: Schema | None,
+    options: ReadOptions,
+    findings: Findings,
+    writer: StoreWriter,
+) -> None:
+    """Write the rows of a source to a store."""
+    reading = _StoreReading(source, options, findings, writer)
+    schema, names = reading.encode(schema)
+    recodes = {}
+    for name in names:
+        column = reading.encoded[name]
+        plain = np.arange(column.variable.n_states, dtype=np.uint16)
+        recodes[name] = plain if column.recode is None else column.recode
+    notes = asdict(findings)
+    writer.finish(schema, reading.n_rows, recodes, source=source.where, notes=notes)
 
 
 class DiskStore(RowStore):

@@ -141,7 +141,7 @@ class GroupScores:
         information = np.sum([end.information for end in ends], axis=0)
         by_model = information.copy()
         if len(ends) == 2:
-            shared = _covariance(*scores, total, counts)
+            shared = _covariance(scores[0], scores[1], total, counts)
             by_model += shared + shared.T
         whole, raised = np.sum(scores, axis=0), np.mean([1 / small_sample(end) for end in used])
         by_rows = _covariance(whole, whole, total, counts)
@@ -256,7 +256,7 @@ def judge_equality(data: GroupRows, scores: list[EdgeScores | None], linear: Mas
     for g, group in enumerate(each):
         rows, moved = data.of(g), group.step - group.information @ steps
         centred[rows] = group.rows + np.outer(data.weights[rows] / data.weights[rows].sum(), moved)
-    inverse = [np.linalg.pinv(group.information) for group in each]
+    inverse = [np.asarray(np.linalg.pinv(group.information), np.float64) for group in each]
     weights = [by @ group.score for by, group in zip(inverse, each, strict=True)]
     estimates = [
         Estimate(weights[g], *_variances(data, each, {g: inverse[g]})) if known else None
