@@ -183,8 +183,7 @@ def _conclude(state: SearchState) -> StopReason:
     warnings.warn(
         f"pairs whose scores violate optimality, and whose edges the fit sets back to zero "
         f"whenever they are activated, are left out: {shown}{more}. Their scores and the fit's "
-        "gradients are different approximations: prefer exact inference if it is possible, or "
-        "belief propagation with pair_method='product'",
+        "gradients are different approximations: prefer exact inference if it is possible",
         ConvergenceWarning,
         stacklevel=4,
     )

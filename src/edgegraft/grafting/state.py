@@ -7,8 +7,8 @@ and the solver leaves a group alone that violates its condition by at most ``tol
 
 with the solver's own measure on the left: an edge that passes is one that the solver will move.
 
-A pair outside the model and an edge inside it may be judged by different approximations: belief
-propagation with linear response scores pairs by how beliefs respond, and edges by their messages.
+A pair outside the model and an edge inside it may be judged by different approximations of an
+engine.
 A pair may then violate optimality from outside while its edge, once active, is best left at zero,
 and the search would never end. A pair that was set back to zero `MAX_RETURNS` times, without the
 fit having moved anything, is given up.

@@ -8,7 +8,7 @@ score first and then the smaller partner, so the result does not depend on the o
 import numpy as np
 
 from edgegraft.kernels.compiler import helper, kernel
-from edgegraft.kernels.counting.pairs import TILE, add_tile
+from edgegraft.kernels.counting import TILE, add_tile
 
 BLOCK = 128  # variables per side of a block whose planes stay in cache together
 
