@@ -85,7 +85,7 @@ class PairMap:
         return np.sort(self.keys[(self.keys >= 0) & (self.values == value)])
 
     def reserve(self, n_pairs: int) -> None:
-        """Make room for so many more pairs."""
+        """Make room for this many more pairs."""
         needed = 2 * (self._count + n_pairs)
         if needed > len(self.keys):
             held = self.keys >= 0

@@ -37,7 +37,7 @@ from edgegraft.inference.trw import TreeReweighted
 
 #: Look-ups of neighbours by all chains that check an answer: some seconds.
 _LOOK_UPS = 2e9
-#: Answers differ if by this much and by so many standard errors more.
+#: Answers differ if by this much and by this many standard errors more.
 _ALIKE, _SURE = 0.01, 4.0
 
 
@@ -181,7 +181,7 @@ def _can_check(gibbs: GibbsEngine, layout: Layout, theta: Floats) -> bool:
 
 
 def _agree(layout: Layout, found: Marginals, chains: Marginals, run: Info) -> bool:
-    """Return whether marginals are those of chains, but for their errors."""
+    """Return whether marginals agree with the chains', but for their errors."""
     n_nodes = int(layout.node_offset[-1])
     p, q = found.values[:n_nodes], chains.values[:n_nodes]
     draws = np.repeat((run.diagnostics or {})["ess_of"], layout.states)

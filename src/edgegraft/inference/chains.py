@@ -147,7 +147,7 @@ class HostChains:
         refill(self._tables, theta)
 
     def sweep(self, n_sweeps: int) -> None:
-        """Draw every variable of every chain anew, so many times."""
+        """Draw every variable of every chain anew, `n_sweeps` times."""
         self._work(lambda _, own: int(sweep(self._tables, *own, n_sweeps)))
 
     def codes(self) -> NDArray[np.uint16]:

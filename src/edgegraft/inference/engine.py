@@ -148,7 +148,7 @@ def product_tables(layout: Layout, values: Floats, edges: Edges) -> tuple[PairTa
 def add_responses(
     layout: Layout, beliefs: Floats, weight: Floats, tables: PairTables, which: Integers
 ) -> None:
-    """Add the linear response of the beliefs to those of the product tables that are `which`."""
+    """Add the linear response of the beliefs to the product tables `which`."""
     factor = splu(_curvature(layout, beliefs, weight), permc_spec="MMD_AT_PLUS_A")
     kept = np.concatenate(([0], np.cumsum(layout.states - 1)))
     # One solve per variable serves all its pairs: group by whichever end is first.

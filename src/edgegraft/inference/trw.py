@@ -38,7 +38,7 @@ from edgegraft.kernels.messages.forests import Forests, forest_log_partition, ro
 
 #: With fewer forests the probabilities are coarse; more hardly tighten the bound.
 MIN_FORESTS = 12
-#: A run is cut into so many stages, after each of which damping may be raised.
+#: A run is cut into this many stages, after each of which damping may be raised.
 STAGES = 6
 
 

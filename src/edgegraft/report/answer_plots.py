@@ -96,7 +96,7 @@ def _intervals(
 
 
 def plot_stability(reading: NetworkReading, ax: Axes | None = None) -> Axes:
-    """Draw how centralities of fewer rows correlate with those of all rows."""
+    """Draw the correlation of centralities of fewer rows with the centralities of all rows."""
     ax = axes_or_new(ax, 6.0, 4.0)
     columns = reading.dropped
     for name, colour, line in (("strength", POSITIVE, "-"), ("influence", NEGATIVE, "--")):
@@ -158,9 +158,9 @@ def plot_predictability(reading: NetworkReading, ax: Axes | None = None, *, seed
 def plot_edge_differences(
     reading: NetworkReading, ax: Axes | None = None, *, top: int = 40
 ) -> Axes:
-    """Draw which effects of edges differ; those of the strongest `top` are on the diagonal.
+    """Draw which effects of edges differ; effects of the strongest `top` are on the diagonal.
 
-    Blue: the effect of the row is larger than that of the column, by size; vermillion: smaller;
+    Blue: the effect of the row is larger than the column's, by size; vermillion: smaller;
     white: zero is in the interval of 95 % of their difference.
     """
     columns, (apart, error) = reading.edges, reading.influence.differences()

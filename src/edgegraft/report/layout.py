@@ -53,7 +53,7 @@ _BENDS = np.array([0.0, *(s * b for b in (0.12, 0.24, 0.36, 0.5) for s in (1, -1
 def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed: int = 0) -> Floats:
     """Return positions of the nodes of a graph, shape (n, 2), with edges of length about 1.
 
-    Nodes of one group are drawn near each other. `seed` is that of the small random shifts that
+    Nodes of one group are drawn near each other. `seed` is for the small random shifts that
     separate nodes with the same start.
 
     >>> spots = lay_out(3, np.array([[0, 1], [1, 2]]))

@@ -71,7 +71,7 @@ class ComparedEdges(NamedTuple):
     n: int  # variables
 
     def q_values(self, p: Floats) -> Floats:
-        """Return q-values, of the two kinds of edges apart."""
+        """Return q-values, for each of the two kinds of edges."""
         out = np.empty(len(p))
         out[self.common] = q_values(p[self.common], int(self.common.sum()))
         others = self.n * (self.n - 1) // 2 - int(self.common.sum())
@@ -92,7 +92,7 @@ class EqualityTests(NamedTuple):
         return np.array([edge.verdict.p_value for edge in self.edges])
 
     def network_p_value(self, chosen: ComparedEdges, variable: int | None = None) -> float:
-        """Return the p-value of all edges together, or of those of a variable.
+        """Return the p-value of all edges together, or of a variable's edges.
 
         Edges without information do not count. Those that only a group has are corrected for all
         pairs that they are the best of, and have a tenth of the level.

@@ -17,7 +17,7 @@ times that, for effects .1 to .4 and two to four neighbours. The estimate of ``r
 
 Every neighbour takes a row. An edge is found if its p-value passes the level that the false
 discovery rate leaves, which depends on how many are found: statistics of all edges are drawn
-together, and cut as those of a fit are. Edges that are not found explain nothing beside the others:
+together, and cut as in a fit. Edges that are not found explain nothing given the others:
 ``m`` becomes smaller by their share, strong edges counting by their size.
 
 Of a fit the size per row is ``(statistic - d) / N``, what chance adds being taken off. The root of

@@ -139,7 +139,7 @@ def read_network(
     X : table
         The rows of the fit.
     sample_weight : array of float, optional
-        Of these rows; whole numbers count equal rows, others are those of a sample.
+        Of these rows; whole numbers count equal rows, others are sampling weights.
     clusters : str or array, shape (n_rows,), optional
         A column of the table, or a label per row: rows of a person or a school, which are resampled
         and dropped together.
