@@ -115,7 +115,7 @@ class Stages:
         return {"sampling": self.sampling, "survey": self.design}
 
     @property
-    def apart(self) -> bool:
+    def has_frequencies(self) -> bool:
         """Whether weights are numbers of equal rows."""
         return self.design is None and not self.sampling
 

@@ -216,17 +216,17 @@ def permuted_tests(
     columns = np.column_stack([*(column for part in parts for column, _ in part), *along])
     total = columns.sum(axis=0)
     shares = np.bincount(data.groups, data.weights) / data.weights.sum()
-    apart = np.empty((len(shares), len(labels), len(total)))
-    rest = np.broadcast_to(total, apart.shape[1:]).copy()
+    differences = np.empty((len(shares), len(labels), len(total)))
+    rest = np.broadcast_to(total, differences.shape[1:]).copy()
     for g, share in enumerate(shares):
         sums = rest
         if g < len(shares) - 1:
             sums = (labels == g).astype(np.float64) @ columns
             rest -= sums
-        apart[g] = (sums - share * total) / np.sqrt(share)
+        differences[g] = (sums - share * total) / np.sqrt(share)
     white = len(total) - len(found)
-    statistics = np.square(apart[:, :, :white]).sum(axis=0)
-    return PermutedTests(_p_values(statistics, parts, len(shares) - 1), apart[:, :, white:])
+    statistics = np.square(differences[:, :, :white]).sum(axis=0)
+    return PermutedTests(_p_values(statistics, parts, len(shares) - 1), differences[:, :, white:])
 
 
 def _whitened(data: GroupRows, edge: EdgeEquality, linear: Mask) -> list[tuple[Floats, float]]:

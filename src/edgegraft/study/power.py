@@ -81,9 +81,9 @@ class PowerStudy(NamedTuple):
     def error(self, n_rows: float, now: float) -> float:
         """Return the standard error of the mean power if sizes were estimated from `now` rows."""
         centre = self._centre(n_rows)
-        apart = self._found(centre + _STEP) - self._found(np.maximum(centre - _STEP, 0.0))
+        gradient = self._found(centre + _STEP) - self._found(np.maximum(centre - _STEP, 0.0))
         scale = np.sqrt(free_rows(n_rows, self.beside) / free_rows(now, self.beside))
-        return float(scale * np.sqrt(np.square(apart / (2 * _STEP)).sum()) / len(apart))
+        return float(scale * np.sqrt(np.square(gradient / (2 * _STEP)).sum()) / len(gradient))
 
     def _centre(self, n_rows: float) -> Floats:
         """Return the roots of the noncentralities, what is not found explaining nothing."""
