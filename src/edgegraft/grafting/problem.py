@@ -40,10 +40,10 @@ _SINGLE = 1e-4  # tolerance from which the rounding of single precision does not
 
 @dataclass(frozen=True)
 class _RidgeRows:
-    """Rows that a ridge weighs as much as, if it is chosen by the library."""
+    """Pseudo-rows that a ridge is worth, if it is chosen by the library."""
 
     search: float = 10.0  # more than in the last fit: nothing of these fits is reported
-    last: float = 2.0  # what is reported is hardly shrunk
+    last: float = 2.0  # what is reported has a negligible ridge
     last_scored: float = 20.0  # measured: on wenchuan better than 2 by .4 nats per row, bfi .02
     per_row: float = 0.01  # at most: tables of few rows get a small one
 
@@ -107,7 +107,7 @@ def chance_level(objective: Objective) -> float:
 
 
 def ridge_of(rows: float, n_rows: float) -> float:
-    """Return the ridge that weighs as `rows` of `n_rows` do; tables of few rows get a small one.
+    """Return the ridge worth `rows` of `n_rows` rows; tables of few rows get a small one.
 
     >>> ridge_of(10, 1000), ridge_of(10, 20)
     (0.01, 0.1)
@@ -170,7 +170,7 @@ def losses(
 
 
 def check_states(schema: Schema) -> None:
-    """Refuse a column of so many categories that pairs of them would not fit in memory.
+    """Refuse a column if the pairs of its categories would not fit in memory.
 
     The search compares the states of a column with each other, ``s^2`` numbers.
     """

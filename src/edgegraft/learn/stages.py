@@ -73,7 +73,7 @@ class Stages:
     """The rows of a run, and the losses of its searches, the last of them over all rows.
 
     A table may have weights and a design; of blocks, the largest sample has `n_sample` rows.
-    `sample` are the rows in memory; `sampling`: whether row weights are those of a sample.
+    `sample` are the rows in memory; `sampling`: whether row weights are sampling weights.
     `filled` are the rows in memory with their missing cells drawn, once they are, and `drawn` says
     which these are.
     """
@@ -114,7 +114,7 @@ class Stages:
         return {"sampling": self.sampling, "survey": self.design}
 
     @property
-    def apart(self) -> bool:
+    def has_frequencies(self) -> bool:
         """Whether weights are numbers of equal rows."""
         return self.design is None and not self.sampling
 

@@ -209,7 +209,7 @@ class RowQuestions(Questions):
         return RowCodes(out, "Gibbs sampling")
 
     def sample_codes(self, n_rows: int, given: Given = None, **options: Any) -> Integers:
-        """Draw rows as codes; options are those of :meth:`sample`."""
+        """Draw rows as codes, with the options of :meth:`sample`."""
         return self.draw(n_rows, given, **options).codes
 
     def sample(
