@@ -18,7 +18,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
 from edgegraft.grafting.problem import penalty_of
 from edgegraft.learn import Plan, grow
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.table import PackedTable
 
 

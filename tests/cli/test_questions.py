@@ -11,7 +11,7 @@ import pytest
 
 import edgegraft as eg
 from tests.cli.conftest import NAMES, survey_rows, write_table
-from tests.cli.running import edgegraft, refused, separately
+from tests.cli.running import edgegraft, refused
 
 
 def read_table(text):
@@ -292,10 +292,3 @@ def test_plot_refuses_what_cannot_be_drawn(inside, model, tmp_path, name, argume
     pytest.importorskip("matplotlib")
     refused(inside("plot", model, "-o", tmp_path / name, *arguments), *words)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_plot_through_the_real_entry_point(model, tmp_path):
-    pytest.importorskip("matplotlib")
-    done = separately("plot", model, "-o", tmp_path / "network.png")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "network.png").stat().st_size > 1000

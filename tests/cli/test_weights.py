@@ -141,12 +141,6 @@ def test_bad_weights_are_refused_by_column_and_row(inside, tmp_path, cells, word
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_bad_ridge_is_refused(inside, weighed, tmp_path):
-    learn = ("learn", weighed, "-o", tmp_path / "m", "--ridge")
-    refused(inside(*learn, "-1"), "--ridge must be a number of at least 0 or 'auto', found '-1'")
-    refused(inside(*learn, "much"), "--ridge must be a number of at least 0 or 'auto'")
-
-
 @pytest.mark.parametrize(
     "options", [("--without", "Ulm", "--without", "0"), ("--correction", "apc")]
 )

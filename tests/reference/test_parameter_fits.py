@@ -8,7 +8,7 @@ from scipy.optimize import minimize as scipy_minimize
 
 from edgegraft.core import Layout
 from edgegraft.datasets import make_scale_free
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.optimize import fit_parameters
 from edgegraft.table import PackedTable
 from tests import fit_checks

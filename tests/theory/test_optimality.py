@@ -83,31 +83,6 @@ def test_a_forest_reproduces_the_pairs_exactly(engine):
         np.testing.assert_allclose(np.asarray(found.table), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("objective", ["likelihood", "pseudolikelihood"])
-def test_the_largest_useful_penalty_leaves_no_edge(table, objective):
-    packed, _ = table
-    counts = PairCounts(packed)
-    layout = Layout(packed.schema.n_states)
-    loss = (
-        Likelihood(counts, ExactEngine())
-        if objective == "likelihood"
-        else Pseudolikelihood(packed, precision="double")
-    )
-    alone = loss.evaluate(loss.start(layout), loss.init(layout))
-    pairs = np.stack(np.triu_indices(8, 1), axis=1)
-    tables = loss.edge_gradients(loss.start(layout), alone.state, pairs)
-    largest = Penalty().largest_useful(tables)
-    empty, info = fit_parameters(packed, None, objective, largest * (1 + 1e-9))
-    assert info.converged
-    assert empty.n_edges == 0
-    margins = counts.margins()
-    for i, name in enumerate(empty.names):
-        p = np.exp(empty.node_potential(name))
-        np.testing.assert_allclose(p / p.sum(), margins[i] / 2000, atol=1e-6)
-    some, _ = fit_parameters(packed, None, objective, largest * 0.98)
-    assert some.n_edges >= 1
-
-
 def test_a_warm_start_keeps_the_solution(table):
     packed, edges = table
     layout = graph(packed, edges)

@@ -87,28 +87,11 @@ def test_a_reweighted_objective_is_that_of_copied_rows(missing):
     np.testing.assert_allclose(fits[0], fits[1], atol=1e-6)
 
 
-def test_reweighting_replaces_weights_and_keeps_the_first_rows(table):
-    first = TableRows(table, weights=np.full(N_ROWS, 2.0), n_jobs=2)
-    again = first.reweighted(np.ones(N_ROWS))
-    assert (first.weight, again.weight) == (2 * N_ROWS, N_ROWS)
-    assert (again.n_jobs, first.reweighted(np.ones(N_ROWS), n_jobs=1).n_jobs) == (2, 1)
-
-
 def test_the_number_of_threads_changes_nothing(table, found):
     one = replicated(found, table, 12, random_state=3)
     assert_same(one, replicated(found, table, 12, random_state=3, n_jobs=3))
     other = replicated(found, table, 12, random_state=4)
     assert not np.array_equal(one.frequency, other.frequency)
-
-
-@pytest.mark.parametrize("states", [2, 5])
-def test_strong_edges_are_found_and_independent_columns_are_not(states):
-    table = PackedTable.from_codes(make_codes(states))
-    result = replicated(discover(table), table, 60, n_jobs=2)
-    assert frequency_of(result, [0, 1]) == 1.0
-    for i in range(3):
-        for j in range(max(i + 1, 3), 6):
-            assert frequency_of(result, [i, j]) <= 0.1
 
 
 def judged(rows, edges):

@@ -21,7 +21,7 @@ from edgegraft.learn import discover
 from edgegraft.learn.coupling import couple, slopes_of
 from edgegraft.learn.effects import ENOUGH, LEVEL, edge_effects
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.optimize import Stopping, minimize
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.blocks import TableRows

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from edgegraft.core import Layout
 from edgegraft.errors import EdgeError, ModelError, TreewidthError
-from edgegraft.inference.exact import ExactEngine
+from edgegraft.inference import ExactEngine
 
 
 def grid(rows, columns):

@@ -80,13 +80,6 @@ def test_arrays_give_the_same():
         np.testing.assert_array_equal(packed.codes(), reference)
 
 
-def test_the_answer_of_a_decoded_table_is_itself(reference):
-    decoded = reference.schema.select(["text", "whole", "real", "flag"]).decode(
-        reference.codes(["text", "whole", "real", "flag"])
-    )
-    assert decoded.equals(TABLE.select(["text", "whole", "real", "flag"]))
-
-
 def test_encode(reference):
     np.testing.assert_array_equal(encode(TABLE, reference.schema), reference.codes())
 
@@ -110,13 +103,6 @@ def test_positions_match_a_schema_without_names(reference, tmp_path):
     path = tmp_path / "plain.csv"
     path.write_text("1,6\n0,NA\n")
     assert pack(path, schema=schema, header=False).codes().tolist() == [[1, 1], [0, -1]]
-
-
-def test_structured_and_masked_arrays():
-    rows = np.array([(1, "x"), (2, "y")], dtype=[("a", int), ("b", "U1")])
-    assert pack(rows).schema.names == ("a", "b")
-    masked = np.ma.masked_equal([[1, 9], [2, 3], [9, 4]], 9)
-    assert pack(masked).codes().tolist() == [[0, -1], [1, 0], [-1, 1]]
 
 
 def test_threads_change_nothing(tmp_path, reference):

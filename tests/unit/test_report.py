@@ -194,14 +194,6 @@ def test_nothing_is_fetched_and_only_our_scripts_may_run(tmp_path):
     assert script == [f"'sha256-{checksum}'" for checksum in sums]
 
 
-def test_the_page_fits_phones_and_paper(tmp_path):
-    page, text = written(tmp_path, example())
-    viewport = next(a["content"] for t, a in page.elements if a.get("name") == "viewport")
-    assert "width=device-width" in viewport
-    assert "@media print" in text
-    assert "@media (max-width" in text
-
-
 def test_names_from_the_data_stay_text(tmp_path):
     plain, _ = written(tmp_path, example(), **everything(example()))
     tags = [tag for tag, _ in plain.elements]

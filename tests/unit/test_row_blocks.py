@@ -110,23 +110,6 @@ def test_counts_of_blocks_are_those_of_the_table(table, weights, n_jobs):
     )
 
 
-def test_value_gradient_and_pairs_are_those_of_the_rows(table, weights):
-    layout = Layout(STATES, EDGES)
-    theta = parameters(layout)
-    whole = Pseudolikelihood(table, weights=weights)
-    split = Pseudolikelihood(in_blocks(table, weights))
-    expected, found = (o.evaluate(theta, o.init(layout)) for o in (whole, split))
-    assert found.value == pytest.approx(expected.value, rel=1e-12)
-    np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-12)
-    np.testing.assert_allclose(found.state.losses, expected.state.losses, rtol=1e-12)
-    for edges in ([(3, 1)], [(1, 0), (4, 0), (1, 0)], [(0, 1), (1, 2), (3, 4), (0, 4)]):
-        tables = [
-            o.edge_gradients(theta, at.state, edges).values
-            for o, at in ((whole, expected), (split, found))
-        ]
-        np.testing.assert_allclose(tables[1], tables[0], atol=1e-12)
-
-
 def test_start_and_curvature_are_those_of_the_rows(table, weights):
     layout = Layout(STATES, EDGES)
     whole = Pseudolikelihood(table, weights=weights)
@@ -134,25 +117,6 @@ def test_start_and_curvature_are_those_of_the_rows(table, weights):
     assert (split.n_rows, split.terms) == (whole.n_rows, whole.terms)
     for name in ("start", "curvature"):
         np.testing.assert_array_equal(getattr(split, name)(layout), getattr(whole, name)(layout))
-
-
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("options", [{"n_jobs": 3}, {"max_bytes": 0}, {"max_bytes": 10_000}])
-def test_neither_threads_nor_memory_change_a_bit(options, precision):
-    table = PackedTable.from_codes(codes())
-    layout = Layout(STATES, EDGES)
-    theta = parameters(layout)
-    one, other = (
-        Pseudolikelihood(in_blocks(table, **given), precision=precision) for given in ({}, options)
-    )
-    for _ in range(2):  # the second time some blocks are kept
-        first, second = (o.evaluate(theta, o.init(layout)) for o in (one, other))
-        assert first.value == second.value
-        np.testing.assert_array_equal(first.gradient, second.gradient)
-        np.testing.assert_array_equal(
-            one.edge_gradients(theta, first.state, [(0, 4)]).values,
-            other.edge_gradients(theta, second.state, [(0, 4)]).values,
-        )
 
 
 def test_all_pairs_are_worked_out_once_many_were_asked_for(monkeypatch):

@@ -7,9 +7,8 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.datasets import make_chain
+from edgegraft.objective import Penalty, Pseudolikelihood
 from edgegraft.objective.objective import Tilted
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, minimize
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import StoredRows

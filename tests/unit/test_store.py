@@ -96,12 +96,6 @@ def test_a_stream_is_stored_until_it_is_closed(folder):
     assert list(folder.iterdir()) == []
 
 
-def test_arrays_and_frames_can_be_stored(folder):
-    X = np.random.default_rng(0).integers(0, 4, (1500, 3))
-    with open_store(X, folder=folder) as store:
-        assert_same(store, pack(X))
-
-
 def test_numbers_of_too_many_values_are_binned_alike(tmp_path, folder, monkeypatch):
     for module in ("ingest.columns", "table.schema"):
         monkeypatch.setattr(f"edgegraft.{module}.MAX_STATES", 100, raising=False)
@@ -292,14 +286,6 @@ def test_a_fit_within_a_limit_of_memory(tmp_path, folder, kind, tight):
     assert list(network.feature_names_in_) == data.column_names
     assert network.n_features_in_ == 6
     assert len(list(folder.glob("*.rows"))) == (kind != "reader")
-
-
-def test_rows_that_fit_the_limit_are_fitted_as_ever(tmp_path, folder):
-    where = write(tmp_path, data=chain_table())
-    limited = GraftedMRF(
-        max_memory="4 GiB", reading=ReadingOptions(cache_dir=folder), random_state=0
-    ).fit(where)
-    assert limited.model_ == GraftedMRF(random_state=0).fit(where).model_
 
 
 def test_the_sample_does_not_depend_on_threads():
