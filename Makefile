@@ -38,7 +38,7 @@ test-browser: $(VENV)/.installed-browser ## tests of the pages in headless Chrom
 	$(BIN)/python -m pytest -m browser tests/browser
 
 test-gpu: $(VENV)/.installed-dev ## tests of the device package on a GPU
-	EDGEGRAFT_TEST_DEVICE=cuda $(BIN)/python -m pytest tests/unit/test_device.py tests/unit/test_chains.py tests/protocol/test_objectives.py
+	EDGEGRAFT_TEST_DEVICE=cuda $(BIN)/python -m pytest tests/protocol/test_backend.py tests/protocol/test_objectives.py tests/unit/test_chains.py
 
 test-paper: $(VENV)/.installed-dev ## tests of the paper's experiments at small size
 	$(BIN)/python -m pytest paper

@@ -15,8 +15,8 @@ from edgegraft.errors import DataError, DataTypeError, EdgeError, UnseenCategory
 from edgegraft.ingest import pack
 from edgegraft.objective import Pseudolikelihood
 from edgegraft.scale.cluster import _ask
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import StoredRows, sample_rows
+from edgegraft.table import PackedTable, Schema, StoredRows
+from edgegraft.table.blocks import sample_rows
 from tests.cluster.conftest import all_pairs, assert_same_counts, counts_of, cut
 from tests.cluster.machines import machines
 

@@ -18,8 +18,7 @@ from edgegraft.learn import Plan, checkpoint, discover, resume_discovery
 from edgegraft.learn.checkpoint import StageFile
 from edgegraft.scale import disk
 from edgegraft.scale.disk import open_store
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import StoredRows
+from edgegraft.table import PackedTable, Schema, StoredRows
 
 
 class Killed(BaseException):

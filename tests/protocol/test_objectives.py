@@ -249,10 +249,14 @@ def test_pseudolikelihoods_match_their_definition(name, shape, table):
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("pseudolikelihood", "pseudolikelihood, two threads"), ("blocks", "blocks, two threads")],
+    [
+        ("pseudolikelihood", "pseudolikelihood, two threads"),
+        ("blocks", "blocks, two threads"),
+        ("blocks", "blocks, no room"),
+    ],
 )
 @every_table
-def test_the_bytes_do_not_depend_on_threads(one, other, table):
+def test_the_bytes_do_not_depend_on_threads_and_memory(one, other, table):
     sides = []
     for name in (one, other):
         loss, layout, theta, found = solve(name, table, "loop")

@@ -22,7 +22,7 @@ TOLERANCE = {"single": 3e-7, "double": 1e-13}
 @pytest.mark.parametrize("states", CASES.values(), ids=CASES.keys())
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("lanes", [1, 16])
-@pytest.mark.parametrize(("n_rows", "missing"), [(1, 0.0), (37, 0.2), (1300, 0.1), (600, 0.0)])
+@pytest.mark.parametrize(("n_rows", "missing"), [(1, 0.0), (37, 0.2), (1300, 0.1)])
 def test_both_implementations_agree_with_the_twin(states, precision, lanes, n_rows, missing):
     codes, table, layout, theta = make_case(states, n_rows, missing)
     weights = np.random.default_rng(1).integers(0, 4, n_rows) * 0.75 + 0.25

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.core import Layout
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import Layout, all_pairs
 from edgegraft.errors import ModelError
 from edgegraft.inference import (
     AutoEngine,

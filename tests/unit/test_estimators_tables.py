@@ -195,7 +195,7 @@ def test_the_mean_of_a_bin_lies_in_it(dtype):
         assert labels(packed.schema, codes).column("x").type == str(dtype)
 
 
-@pytest.mark.parametrize("kind", [*TYPED, *TEXT])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "table", "csv"])
 def test_every_kind_of_input_gives_the_same_network(kind, tmp_path):
     frame = survey(missing=0.05)[["smoker", "visits", "insured"]]
     arrow = pa.Table.from_pandas(frame, preserve_index=False)

@@ -14,8 +14,7 @@ from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Plan, SearchState, checkpoint, discover, grow, resume_discovery
 from edgegraft.learn.checkpoint import StageFile
 from edgegraft.objective import Likelihood, Penalty
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableRows
+from edgegraft.table import PackedTable, Schema, TableRows
 from tests.learn_cases import PENALTY, Log, make_loss, make_table, penalised
 from tests.unit.test_row_blocks import as_blocks, network_rows
 

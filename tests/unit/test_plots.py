@@ -17,7 +17,7 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_hex
 from scipy.spatial.distance import cdist
 
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import all_pairs
 from edgegraft.errors import DataError, MissingExtraError, ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import plot_edge, plot_marginals, plot_network, plot_trace

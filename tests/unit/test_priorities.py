@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgegraft.core.pairs import pair_ids
+from edgegraft.core import pair_ids
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import MemoryBudgetError
@@ -122,9 +122,8 @@ def test_local_field_given_all_partners_is_the_mean_field():
     assert np.allclose(by_pair(local, 6), by_pair(whole, 6))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_mean_field_finds_the_paper_s_graph(seed):
-    data = make_scale_free(100, n_rows=10_000, random_state=seed)
+def test_mean_field_finds_the_paper_s_graph():
+    data = make_scale_free(100, n_rows=10_000, random_state=1)
     ranking = mean_field(source_of(data.X))
     assert average_precision(ranking, data.edges, 100) >= 0.97
     assert recall(ranking.of(np.arange(500)), data.edges, 100) > 0.99
@@ -261,10 +260,9 @@ def test_the_top_pairs_are_those_of_the_whole_ranking():
     assert np.array_equal(top.priorities(), np.arange(-7.0, 0.0))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_closing_pairs_are_at_distance_two(seed):
+def test_closing_pairs_are_at_distance_two():
     n = 20
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     edges = all_pairs(n)[rng.choice(n * (n - 1) // 2, 25, replace=False)]
     joined = np.zeros((n, n), int)
     joined[edges[:, 0], edges[:, 1]] = joined[edges[:, 1], edges[:, 0]] = 1

@@ -14,8 +14,7 @@ from edgegraft.kernels.conditionals.lookup import ROOM
 from edgegraft.objective import Pseudolikelihood
 from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.bundles import alternatives_of, bundle, route, wire
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableRows
+from edgegraft.table import PackedTable, Schema, TableRows
 from tests.pseudolikelihood_twin import evaluate, make_case
 
 

@@ -15,8 +15,7 @@ from edgegraft.optimize import Stopping, minimize
 from edgegraft.optimize.coordinates import ContrastCoordinates, Coordinates
 from edgegraft.optimize.descent import solve_step
 from edgegraft.optimize.metric import DenseMetric, Metric
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
+from edgegraft.table import PackedTable, TableRows
 from tests.conftest import random_codes
 
 

@@ -45,11 +45,10 @@ def reference():
     return pack(TABLE, bins=BINS)
 
 
-@pytest.mark.parametrize("batch_rows", [1, 33, 65536])
 @pytest.mark.parametrize("kind", [*TYPED, *TEXT])
-def test_every_kind_gives_the_same(tmp_path, reference, kind, batch_rows):
+def test_every_kind_gives_the_same(tmp_path, reference, kind):
     data = {**TYPED, **TEXT}[kind](TABLE, tmp_path)
-    packed = pack(data, bins=BINS, batch_rows=batch_rows)
+    packed = pack(data, bins=BINS, batch_rows=33)
     assert labels(packed.schema) == labels(reference.schema)
     np.testing.assert_array_equal(packed.codes(), reference.codes())
 
