@@ -37,13 +37,6 @@ def test_an_edge_is_judged_beside_the_others_whatever_the_parameters(missing, we
     assert found.groups is None
 
 
-def test_threads_change_nothing():
-    _, table, model = case(3000, seed=5, missing=0.02, density=0.8)
-    one, other = (edge_tests(table, model, n_jobs=n) for n in (1, 3))
-    for a, b in zip(one[:5], other[:5], strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 def test_sampling_weights_without_spread_change_nothing():
     _, table, model = case(seed=7)
     one, other = (edge_tests(table, model, weights=np.ones(500), sampling=s) for s in (False, True))

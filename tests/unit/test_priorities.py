@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgegraft.core import pair_ids
+from edgegraft.core import all_pairs, pair_ids
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_regular, make_scale_free
 from edgegraft.errors import MemoryBudgetError
@@ -33,10 +33,6 @@ def dependent_codes(states, n_rows, seed=0):
         copied = rng.random(n_rows) < 0.4
         codes[copied, j] = codes[copied, j - 1] % states[j]
     return codes
-
-
-def all_pairs(n):
-    return np.stack(np.triu_indices(n, 1), axis=1)
 
 
 def by_pair(ranking, n):

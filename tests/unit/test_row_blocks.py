@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,8 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import find_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
-from edgegraft.errors import DataError, FileFormatError, ModelError
-from edgegraft.learn import Plan, discover, resume_discovery, stages
+from edgegraft.errors import DataError, ModelError
+from edgegraft.learn import Plan, discover
 from edgegraft.objective import pseudolikelihood
 from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.table import PackedTable, Schema, Variable
@@ -270,35 +268,3 @@ def test_an_observer_ends_the_search_before_all_rows():
     found = discover(as_blocks(network_rows()), sample_rows=2000, observers=[Stop()])
     assert found.search.reason == "stopped by an observer"
     assert found.search.objective.n_rows < 6000
-
-
-class Copies:
-    """An observer that keeps every checkpoint that was written."""
-
-    def __init__(self, path):
-        self.path = path
-        self.files = []
-
-    def on_event(self, event, growth):
-        if self.path.exists():
-            content = self.path.read_bytes()
-            if not self.files or self.files[-1] != content:
-                self.files.append(content)
-
-
-def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "_GROWING", replace(stages._GROWING, min_rows=200))
-    plan = Plan(selectivity=0.9)
-    path = tmp_path / "run.checkpoint"
-    copies = Copies(path)
-    X = network_rows()
-    whole = discover(as_blocks(X), plan, sample_rows=2000, checkpoint=path, observers=[copies])
-    copies.files.append(path.read_bytes())
-    assert len(copies.files) > 2
-    for content in copies.files:
-        path.write_bytes(content)
-        again = resume_discovery(path, as_blocks(X), plan, sample_rows=2000)
-        assert again.model == whole.model
-    path.write_bytes(b"nothing")
-    with pytest.raises(FileFormatError, match="is not a checkpoint of edgegraft"):
-        resume_discovery(path, as_blocks(X), plan, sample_rows=2000)

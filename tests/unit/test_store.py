@@ -13,7 +13,7 @@ import pytest
 
 from edgegraft.config import ReadingOptions
 from edgegraft.datasets import make_chain
-from edgegraft.errors import DataError, EncodingWarning, FileFormatError, MemoryBudgetError
+from edgegraft.errors import EncodingWarning, FileFormatError, MemoryBudgetError
 from edgegraft.estimators import GraftedMRF
 from edgegraft.ingest import pack
 from edgegraft.ingest.options import ReadOptions
@@ -288,34 +288,6 @@ def test_the_sample_does_not_depend_on_threads():
     assert len({budget.sample_rows for budget in budgets}) == 1
     assert [budget.n_jobs for budget in budgets] == [1, 2, 4, 5]
     assert all(budget.kept_bytes >= 0 for budget in budgets)
-
-
-def test_weights_come_along(tmp_path, folder, tight):
-    where = write(tmp_path, data=chain_table())
-    weights = np.arange(4000) % 3
-    network = GraftedMRF(max_memory=tight, reading=ReadingOptions(cache_dir=folder), random_state=0)
-    network.fit(where, sample_weight=weights)
-    assert {(k, k + 1) for k in range(5)} <= set(map(tuple, network.edges_.tolist()))
-    assert (
-        network.model_
-        != GraftedMRF(max_memory=tight, reading=ReadingOptions(cache_dir=folder), random_state=0)
-        .fit(where)
-        .model_
-    )
-    with pytest.raises(DataError, match=r"shape \(7,\), but the table has 4000 rows"):
-        network.fit(where, sample_weight=weights[:7])
-
-
-def test_a_limit_that_cannot_be_kept_is_refused(tmp_path, folder):
-    where = write(tmp_path, data=chain_table())
-    with pytest.raises(MemoryBudgetError, match=r"allow at least 0\.\d+ GiB \(max_memory=\)"):
-        GraftedMRF(max_memory="100 MB", reading=ReadingOptions(cache_dir=folder)).fit(where)
-    with pytest.raises(ValueError, match="invalid size 'much'"):
-        GraftedMRF(max_memory="much", reading=ReadingOptions(cache_dir=folder)).fit(where)
-    with pytest.raises(MemoryBudgetError, match="cache_size="):
-        GraftedMRF(
-            max_memory="4 GiB", reading=ReadingOptions(cache_dir=folder / "new", cache_size=100)
-        ).fit(where)
 
 
 def test_large_files_are_limited_unasked(tmp_path, folder, monkeypatch, passes):

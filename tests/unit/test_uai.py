@@ -178,7 +178,7 @@ def energies(layout, theta, constant):
     )
 
 
-@pytest.mark.parametrize("scale", [1e3, 1e5, 1e9, 1e14])
+@pytest.mark.parametrize("scale", [1e9, 1e14])
 def test_huge_potentials_give_the_same_energies(tmp_path, scale):
     layout = Layout([2, 3], [(0, 1)])
     theta = np.random.default_rng(2).normal(size=layout.n_parameters) * scale
