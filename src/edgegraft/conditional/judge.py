@@ -44,7 +44,6 @@ LINEAR = 1.0  # log-odds up to which a step to zero misses a statistic by less t
 #: odds up to 1 in a network of 200 columns of five states it was at most 1.15 times off the ratio
 _MARGIN = 1.25
 _SURE = 2.0  # standard errors by which a design effect must exceed 1: about one in 40 by chance
-_CONTRADICTION = 0.01  # chance that the ends of a true edge are taken to contradict each other
 LINEAR_SHARE = 0.9  # of the level of a pair; see the module
 _TINY = float(np.finfo(float).tiny)
 
@@ -140,35 +139,13 @@ class Judge:
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
         self._known: dict[tuple[Pair, _Key], Verdict] = {}
 
-    def ask(self, network: Network, pairs: list[Pair], *, both_ends: bool = False) -> list[Verdict]:
-        """Return verdicts on edges of a network, or on pairs as additions to it, each alone.
-
-        With `both_ends`, a pair that passes at one end has the verdict of the other if the two
-        contradict each other.
-        """
+    def ask(self, network: Network, pairs: list[Pair]) -> list[Verdict]:
+        """Return verdicts on edges of a network, or on pairs as additions to it, each alone."""
         if self._level is not None:
             self._range = self._level.range(len(network.edges) + len(pairs))
-        keys = [self._key(network, pair) for pair in pairs]
-        found = self._verdicts(network, pairs, keys)
-        if both_ends and not self.rows.pairwise:
-            able = [k for k, verdict in enumerate(found) if verdict.p_value <= self._range[1]]
-            asked = [pairs[k] for k in able]
-            turned = [self._turned(network, pairs[k], keys[k]) for k in able]
-            here = self.answer(network, asked, _estimate, [keys[k] for k in able])
-            there = self.answer(network, asked, _estimate, turned)
-            doubted = [_contradict(*both) for both in zip(here, there, strict=True)]
-            at = [place for place, doubt in enumerate(doubted) if doubt]
-            others = self._verdicts(network, [asked[k] for k in at], [turned[k] for k in at])
-            for place, other in zip(at, others, strict=True):
-                k = able[place]
-                found[k] = max(found[k], other, key=lambda verdict: verdict.p_value)
-        return found
-
-    def _verdicts(self, network: Network, pairs: list[Pair], keys: list[_Key]) -> list[Verdict]:
-        """Return verdicts on pairs, each in the conditional of one end."""
-        each = list(zip(pairs, keys, strict=True))
+        each = [(pair, self._key(network, pair)) for pair in pairs]
         due = [asked for asked in each if asked not in self._known]
-        new = self.answer(network, [pair for pair, _ in due], self._test, [key for _, key in due])
+        new = self.answer(network, [pair for pair, _ in due], self._test)
         self._known.update(zip(due, new, strict=True))
         return [self._known[asked] for asked in each]
 
@@ -177,12 +154,11 @@ class Judge:
         network: Network,
         pairs: list[Pair],
         ask: Callable[[Conditional, int], _Answer],
-        keys: list[_Key] | None = None,
     ) -> list[_Answer]:
         """Return what is asked of pairs: of the cheaper conditional of each, and the other end."""
-        keys = keys or [self._key(network, pair) for pair in pairs]
         work: dict[int, dict[_Key, list[Pair]]] = {}
-        for pair, key in zip(pairs, keys, strict=True):
+        for pair in pairs:
+            key = self._key(network, pair)
             work.setdefault(key[0], {}).setdefault(key, []).append(pair)
         found: dict[Pair, _Answer] = {}
 
@@ -216,12 +192,6 @@ class Judge:
         i, j = pair
         keys = [(v, tuple(sorted(network.beside[v] | {i + j - v}))) for v in (i, j)]
         return min(keys, key=lambda key: (self._cost(key), key[0]))
-
-    @staticmethod
-    def _turned(network: Network, pair: Pair, key: _Key) -> _Key:
-        """Return the other end of a pair, and all of its neighbours."""
-        end = pair[0] + pair[1] - key[0]
-        return end, tuple(sorted(network.beside[end] | {key[0]}))
 
     def _conditional(self, target: int, others: list[int], other: int) -> Conditional:
         """Return a conditional that starts from the last one of its column in the network."""
@@ -298,29 +268,6 @@ class Judge:
         if survey is None:
             return float(chdtrc(upper, statistic * upper / dof))
         return float(fdtrc(upper, upper * survey.freedom, statistic / dof))
-
-
-def _estimate(given: Conditional, other: int) -> tuple[Floats, Floats] | None:
-    """Return parameters of a pair and their covariance, those of the smaller index first."""
-    if not testable(given, other):
-        return None
-    cells = given.cells_of(other)
-    if given.target < other:
-        cells = cells.reshape(-1, given.k).T.ravel()
-    return given.fit.theta[cells], given.inverse[np.ix_(cells, cells)]
-
-
-def _contradict(first: tuple[Floats, Floats] | None, second: tuple[Floats, Floats] | None) -> bool:
-    """Return whether the parameters at the two ends of a pair differ by more than chance.
-
-    In a model of pairs they are the same. If a neighbour is lacking at one end, a pair that stands
-    in for it has parameters there alone.
-    """
-    if first is None or second is None:
-        return False
-    apart, spread = first[0] - second[0], first[1] + second[1]
-    limit = chdtri(len(apart), _CONTRADICTION)
-    return bool(apart @ np.linalg.solve(spread, apart) > limit)
 
 
 def testable(given: Conditional, other: int) -> bool:

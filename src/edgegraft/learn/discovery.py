@@ -265,13 +265,15 @@ def _warn_of_copies(confirmed: Confirmation, names: Sequence[str]) -> list[list[
             IdentificationWarning,
             stacklevel=5,
         )
-    if confirmed.doubtful:
-        n_edges = len(confirmed.kept)
+    if confirmed.rivals:
+        pairs = [f"{names[i]!r} and {names[j]!r}" for i, j in confirmed.rivals[:_SHOWN]]
+        more = len(confirmed.rivals) - len(pairs)
+        listed = "; ".join(pairs) + (f"; and {more:,} others" if more else "")
         warnings.warn(
-            f"{confirmed.untestable:.0%} of the {n_edges:,} pairs that the search found cannot be "
-            "tested beside each other: their columns are nearly determined by other columns, or "
-            "known together in too few rows. Edges may be missing, and more of those kept may be "
-            "false than fdr allows; pair_ranking_ ranks all pairs",
+            "the rows hardly tell which of their columns are linked: more pairs nearly pass their "
+            f"tests than chance explains, of those that are no edges {listed}. Edges may be "
+            "missing, and more of those kept may be false than fdr allows; pair_ranking_ ranks all "
+            "pairs",
             IdentificationWarning,
             stacklevel=5,
         )
