@@ -51,7 +51,7 @@ def test_the_gradient_is_that_of_the_value(name, shape, table):
     assert found.gradient.shape == (layout.n_parameters,)
     single = "single" in name
     h = 1e-2 if single else 1e-4
-    for way in np.random.default_rng(0).normal(size=(4, layout.n_parameters)):
+    for way in np.random.default_rng(0).normal(size=(3, layout.n_parameters)):
         ahead, behind = (loss.evaluate(theta + d * way, found.state).value for d in (h, -h))
         slope = (ahead - behind) / (2 * h)
         assert slope == pytest.approx(found.gradient @ way, abs=2e-3 if single else 2e-6)
@@ -149,7 +149,7 @@ def test_curvature_is_positive_and_has_the_right_magnitude(name, table):
     if "single" in name:
         return
     h = 1e-3
-    for k in range(layout.n_parameters):
+    for k in range(0, layout.n_parameters, 3):
         step = np.zeros(layout.n_parameters)
         step[k] = h
         ends = [loss.evaluate(theta + d, state).gradient[k] for d in (step, -step)]

@@ -77,25 +77,6 @@ class TestCsv:
         assert names == ["a", "b,c"]
         assert columns == [["x\ny", 'say "no"'], ["1", "2"]]
 
-    def test_byte_order_mark(self, tmp_path):
-        names, _ = self.read(tmp_path, b"\xef\xbb\xbfa,b\n1,2\n")
-        assert names == ["a", "b"]
-
-    def test_no_header(self, tmp_path):
-        assert self.read(tmp_path, "1,2\n3,4\n", header=False) == (
-            ["x0", "x1"],
-            [["1", "3"], ["2", "4"]],
-        )
-
-    def test_delimiter(self, tmp_path):
-        assert self.read(tmp_path, "a;b\n1;2\n", delimiter=";")[1] == [["1"], ["2"]]
-        assert self.read(tmp_path, "a|b\n1|2\n", "t.txt", delimiter="|")[1] == [["1"], ["2"]]
-
-    def test_encoding(self, tmp_path):
-        names, columns = self.read(tmp_path, "ä,b\nö,1\n".encode("utf-16"), encoding="utf-16")
-        assert names == ["ä", "b"]
-        assert columns[0] == ["ö"]
-
     def test_rows_longer_than_a_block(self, tmp_path):
         long = "x" * 300_000
         text = "a,b\n" + "y,1\n" * 40_000 + f"{long},2\n" + "z,1\n" * 10
