@@ -10,8 +10,7 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.learn import certify, grow
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective import Penalty, Pseudolikelihood
 from edgegraft.table import PackedTable
 from tests.learn_cases import make_loss, make_table, penalised
 

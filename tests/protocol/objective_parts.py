@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft import PackedTable
-from edgegraft.core import Layout
+from edgegraft.core import Layout, PairTables
 from edgegraft.core.backend import find_backend
-from edgegraft.core.pairs import PairTables, table_offsets
+from edgegraft.core.pairs import table_offsets
 from edgegraft.counts import PairCounts
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective import (

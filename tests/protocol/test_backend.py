@@ -20,13 +20,13 @@ from edgegraft.device import TorchBackend, device, pair_fit
 from edgegraft.device.device import Device
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 from edgegraft.ingest import pack
-from edgegraft.learn.discovery import discover
-from edgegraft.objective.penalty import Penalty, norms_of
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.solver import minimize
+from edgegraft.learn import discover
+from edgegraft.objective import Penalty, Pseudolikelihood
+from edgegraft.objective.penalty import norms_of
+from edgegraft.optimize import minimize
+from edgegraft.rank import screen
 from edgegraft.rank.correlations import Correlations
 from edgegraft.rank.mean_fields import penalised_fit
-from edgegraft.rank.ranking import screen
 from edgegraft.scale.cluster import ClusterRows
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import StoredRows, TableRows, as_rows

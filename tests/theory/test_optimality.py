@@ -9,9 +9,7 @@ from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective import Likelihood, Penalty, Pseudolikelihood
 from edgegraft.optimize import Stopping, fit_parameters, minimize
 from edgegraft.table import PackedTable
 from tests import fit_checks

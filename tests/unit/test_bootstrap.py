@@ -17,9 +17,8 @@ from edgegraft.core.pairs import find_pairs
 from edgegraft.datasets import make_chain
 from edgegraft.learn import discover
 from edgegraft.learn.bootstrap import Draws, bootstrap
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.objective import Penalty, Pseudolikelihood
+from edgegraft.optimize import Stopping, minimize
 from edgegraft.table import PackedTable
 from edgegraft.table.blocks import TableRows
 

@@ -8,15 +8,11 @@ import pytest
 from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.pairs import all_pairs
-from edgegraft.learn import Settings, discover, grow
-from edgegraft.learn.certificate import certify
+from edgegraft.learn import Settings, certify, discover, grow
 from edgegraft.learn.graded import GradedRidge, fit_graded
-from edgegraft.objective import scoring
+from edgegraft.objective import Penalty, Pseudolikelihood, scoring
 from edgegraft.objective.featured import Featured, featured
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize import fit_parameters
-from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.optimize import Stopping, fit_parameters, minimize
 from edgegraft.table import PackedTable, Schema, Variable
 from tests.judge_cases import TRIANGLE, rows_of, verdicts_of
 

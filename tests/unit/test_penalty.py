@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.core import Layout
-from edgegraft.core.pairs import PairTables, table_offsets
+from edgegraft.core import Layout, PairTables
+from edgegraft.core.pairs import table_offsets
+from edgegraft.objective import Penalty
 from edgegraft.objective.noise import NoiseWeights
-from edgegraft.objective.penalty import Penalty
 
 LAYOUT = Layout([2, 3, 4, 2], [(0, 1), (1, 2), (0, 3)])
 NOISE = NoiseWeights(np.array([1.2, 0.7, 2.0, 0.3]), np.array([1.0, 1.5, 2.0, 1.0]), 2.0)

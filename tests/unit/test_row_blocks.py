@@ -11,8 +11,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn import Plan, discover
-from edgegraft.objective import pseudolikelihood
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective import Pseudolikelihood, pseudolikelihood
 from edgegraft.table import PackedTable, Schema, Variable
 from edgegraft.table.blocks import StoredRows, TableRows, draw_rows, sample_rows
 from tests.conftest import CutTable
