@@ -282,17 +282,3 @@ def test_p_values_of_independent_columns_are_uniform():
     assert stats.kstest(ranking.p_values, "uniform").pvalue > 0.01
     for found in (ranking, local_field(source, screen(source, 8))):
         assert not found.significant.any()
-
-
-@pytest.mark.parametrize(("share_missing", "share_right"), [(0.0, 0.95), (0.2, 0.9)])
-def test_significant_pairs_of_a_ranking_are_true(share_missing, share_right):
-    data = make_scale_free(60, 3, 5000, random_state=4)
-    codes = data.X.astype(int)
-    codes[np.random.default_rng(0).random(codes.shape) < share_missing] = -1
-    for ranking in (
-        mean_field(source_of(codes)),
-        local_field(source_of(codes), screen(source_of(codes), 20)),
-    ):
-        right = np.isin(pair_ids(ranking.edges[ranking.significant], 60), pair_ids(data.edges, 60))
-        assert right.mean() > share_right
-        assert right.sum() > 0.7 * len(data.edges)
