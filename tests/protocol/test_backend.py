@@ -1,4 +1,4 @@
-"""Sums over rows by PyTorch: those of the kernels, in however many steps."""
+"""Protocol of backends: their sums over rows are those of the kernels, in any number of steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models for other programs: what they read is what the model has."""
+"""Protocol of exports: what other programs read of a file is what the model has, in every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One table, every kind of input, any batch size: the same codes and the same categories."""
+"""Protocol of readers: one table, every kind of input, the same codes and the same categories."""
 
 from __future__ import annotations
 
