@@ -1,4 +1,4 @@
-"""Protocol of exports: what other programs read of a file is what the model has, in every format."""
+"""Protocol of exports: what other programs read of a file is what the model has."""
 
 from __future__ import annotations
 
