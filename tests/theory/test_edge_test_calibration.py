@@ -42,7 +42,7 @@ def assert_uniform(p):
 
 
 def test_chains_of_more_states():
-    found, null = judge_chains(4, 700, 200)
+    found, null = judge_chains(4, 700, 120)
     assert found.dof[null].mean() > 8
     assert_uniform(found.p_value[null])
 
@@ -63,7 +63,7 @@ def test_rare_states():
         ends = [np.where(rng.random(1000) < 0.3, middle, rng.choice(5, 1000, p=p)) for _ in "ab"]
         return np.column_stack((ends[0], middle, ends[1]))
 
-    codes, edges = side_by_side(draw, 200)
+    codes, edges = side_by_side(draw, 120)
     found = verdicts_of(rows_of(codes), edges)
     p_values = found.p_value[1::3]
     assert found.dof[1::3].mean() < 8  # of 16
@@ -84,7 +84,7 @@ def draw_wrong(rng, n_rows):
 
 def test_a_wrong_model_does_not_inflate_significance(monkeypatch):
     rng = np.random.default_rng(7)
-    codes, edges = side_by_side(lambda: draw_wrong(rng, 1500), 1000)
+    codes, edges = side_by_side(lambda: draw_wrong(rng, 1500), 600)
     rows = rows_of(codes)
     robust = verdicts_of(rows, edges).p_value[0::3]
     assert (robust < 0.05).mean() < 0.08
