@@ -21,7 +21,7 @@ from edgegraft.objective import (
     Pseudolikelihood,
 )
 from edgegraft.objective.noise import NoiseWeights
-from edgegraft.table.blocks import StoredRows, TableRows
+from edgegraft.table import StoredRows, TableRows
 from tests.conftest import DEVICE, CutTable, random_codes
 
 __all__ = ["GRAPHS", "OBJECTIVES", "PENALTIES", "TABLES", "Layout", "PairTables", "table_offsets"]

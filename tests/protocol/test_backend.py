@@ -11,9 +11,8 @@ import pytest
 
 from edgegraft import GraftedMRF, plugins
 from edgegraft.config import GraftingSettings, Plan
-from edgegraft.core import Layout
+from edgegraft.core import Layout, all_pairs, find_pairs
 from edgegraft.core.backend import Backend, find_backend
-from edgegraft.core.pairs import all_pairs, find_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.device import TorchBackend, device, pair_fit
@@ -28,8 +27,8 @@ from edgegraft.rank import screen
 from edgegraft.rank.correlations import Correlations
 from edgegraft.rank.mean_fields import penalised_fit
 from edgegraft.scale.cluster import ClusterRows
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import StoredRows, TableRows, as_rows
+from edgegraft.table import PackedTable, StoredRows, TableRows
+from edgegraft.table.blocks import as_rows
 from tests.cli.running import edgegraft
 from tests.conftest import DEVICE, CutTable, random_codes
 

@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 from edgegraft.grafting import CandidateStream
 from edgegraft.learn import certify
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.table import PackedTable
 from tests import pseudolikelihood_twin as twin
 from tests.learn_cases import PENALTY, grow_logged, make_loss, make_table

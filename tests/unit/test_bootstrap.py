@@ -13,14 +13,13 @@ from edgegraft.conditional.judge import Judge, Network, Verdicts
 from edgegraft.conditional.replicates import Replicated
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.config import Plan
-from edgegraft.core.pairs import find_pairs
+from edgegraft.core import find_pairs
 from edgegraft.datasets import make_chain
 from edgegraft.learn import discover
 from edgegraft.learn.bootstrap import Draws, bootstrap
 from edgegraft.objective import Penalty, Pseudolikelihood
 from edgegraft.optimize import Stopping, minimize
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
+from edgegraft.table import PackedTable, TableRows
 
 N_ROWS = 800
 NOISE = Penalty(2 / np.sqrt(N_ROWS), 1e-3, group_weight="noise")

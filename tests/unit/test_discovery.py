@@ -23,11 +23,9 @@ from edgegraft.learn import (
 )
 from edgegraft.learn.reweigh import reweighed, unexplained
 from edgegraft.model import PairwiseMRF
+from edgegraft.objective import Penalty, Pseudolikelihood
 from edgegraft.objective.noise import noise_weights
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
+from edgegraft.table import PackedTable, TableRows
 from tests.learn_cases import make_loss, make_table, penalised
 
 NOISE = Penalty(0.02, 1e-3, group_weight="noise")

@@ -7,7 +7,7 @@ import pytest
 
 from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import all_pairs
 from edgegraft.learn import Settings, certify, discover, grow
 from edgegraft.learn.graded import GradedRidge, fit_graded
 from edgegraft.objective import Penalty, Pseudolikelihood, scoring

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.core import Layout
-from edgegraft.core.pairs import find_pairs
+from edgegraft.core import Layout, find_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
 from edgegraft.errors import DataError, ModelError
 from edgegraft.learn import Plan, discover
 from edgegraft.objective import Pseudolikelihood, pseudolikelihood
-from edgegraft.table import PackedTable, Schema, Variable
-from edgegraft.table.blocks import StoredRows, TableRows, draw_rows, sample_rows
+from edgegraft.table import PackedTable, Schema, StoredRows, TableRows, Variable
+from edgegraft.table.blocks import draw_rows, sample_rows
 from tests.conftest import CutTable
 
 STATES = [2, 3, 5, 20, 70]  # planes alone, planes and codes, codes alone
