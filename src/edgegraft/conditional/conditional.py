@@ -22,6 +22,7 @@ from edgegraft.core.threads import lazy
 from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.conditionals.distinct import (
     Design,
+    add_rows,
     derive,
     predict_rows,
     scores_along,
@@ -200,24 +201,24 @@ class Conditional:
         scores_along(self.design, p, np.ascontiguousarray(directions), out)
         return out
 
+    def prepare(self) -> None:
+        """Work out what every pair needs, before threads ask for pairs."""
+        _ = self.inverse, self._shares
+
     def forget_rows(self) -> None:
         """Keep no number per row: what asks of single rows counts them again."""
         self.seen = self.seen._replace(place=None)
 
     def by_row(self, scores: Floats) -> Floats:
         """Return scores of configurations and states as scores of rows, zero for unused ones."""
-        chosen = slice(None) if self.seen.rows is None else self.seen.rows
-        states = self._place_of_state.take(self.rows.codes[self.target][chosen])
         if self.seen.place is None:
             place = self.rows.count(self.target, self.others, self._known).place
             self.seen = self.seen._replace(place=place)
         assert self.seen.place is not None
-        cell = self.seen.place * scores.shape[1] + states
-        found = scores.reshape(-1, scores.shape[2]).take(cell, axis=0)
-        if self.seen.rows is None:
-            return np.asarray(found)
+        scores = np.ascontiguousarray(scores[:, self._place_of_state])
         out = np.zeros((self.rows.n_rows, scores.shape[2]))
-        out[chosen] = found
+        rows = np.empty(0, np.int64) if self.seen.rows is None else self.seen.rows
+        add_rows(scores, self.seen.place, self.rows.codes[self.target], rows, out)
         return out
 
     def clustered(self, scores: Floats) -> Floats:
@@ -324,7 +325,6 @@ def start_from_tables(
     """Return the parameters that a model of tables gives a conditional; zero for other pairs."""
     own, column = rows.columns[target].own, rows.columns[target]
     common = int(column.margin.argmax())
-    turn = np.linalg.pinv(own - own[common])
     logits, parts = layout.node(theta, target).copy(), []
     pairs = np.array([(target, other) for other in others], np.int64).reshape(-1, 2)
     places = find_pairs(pairs, layout.edges, layout.n_variables).tolist()
@@ -336,9 +336,7 @@ def start_from_tables(
             seen = rows.columns[other]
             base = int(seen.margin.argmax())
             shown = table - table[base]
-            block = (
-                np.linalg.pinv(seen.own - seen.own[base]) @ (shown - shown[:, [common]]) @ turn.T
-            )
+            block = rows.turns[other] @ (shown - shown[:, [common]]) @ rows.turns[target].T
             logits += table[base] - (own - own[common]) @ (block.T @ seen.own[base])
         parts.append(block.ravel())
     return np.concatenate(((logits - logits[common]) @ column.free, *parts))

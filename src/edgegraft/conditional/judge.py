@@ -19,7 +19,7 @@ Of ordered columns the linear scores and the further ones have a ratio each, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Self, TypeVar
@@ -135,6 +135,7 @@ class Judge:
         fitted: tuple[Layout, Floats] | None = None,
     ) -> None:
         self.rows, self._level, self._n_jobs = rows, level, resolve_jobs(n_jobs)
+        self._sizes, self._free = rows.sizes.tolist(), rows.free.tolist()
         self._fitted = fitted  # tables of a model from which first fits begin
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
         self._known: dict[tuple[Pair, _Key], Verdict] = {}
@@ -182,21 +183,20 @@ class Judge:
                     given.forget_rows()  # of ten thousand columns they would fill the memory
                     self._fits[target] = given
 
-        costs = {target: sum(map(self._cost, keys)) for target, keys in work.items()}
+        costs = {target: sum(self._cost(*key) for key in keys) for target, keys in work.items()}
         run(settle, sorted(work, key=lambda target: -costs[target]), self._n_jobs)
         return [found[pair] for pair in pairs]
 
-    def _cost(self, key: _Key) -> int:
+    def _cost(self, target: int, others: Iterable[int]) -> int:
         """Return the number of parameters of a conditional."""
-        target, others = key
-        sizes = int(self.rows.sizes[list(others)].sum())
-        return int(self.rows.free[target]) + int(self.rows.sizes[target]) * sizes
+        return self._free[target] + self._sizes[target] * sum(self._sizes[j] for j in others)
 
     def _key(self, network: Network, pair: Pair) -> _Key:
         """Return the end in whose conditional a pair is tested, and all of its neighbours."""
         i, j = pair
-        keys = [(v, tuple(sorted(network.beside[v] | {i + j - v}))) for v in (i, j)]
-        return min(keys, key=lambda key: (self._cost(key), key[0]))
+        ends = ((v, network.beside[v] | {i + j - v}) for v in (i, j))
+        v, others = min(ends, key=lambda end: (self._cost(*end), end[0]))
+        return v, tuple(sorted(others))
 
     def _conditional(self, target: int, others: list[int], other: int) -> Conditional:
         """Return a conditional that starts from the last one of its column in the network."""
@@ -286,7 +286,9 @@ def testable(given: Conditional, other: int) -> bool:
 def spans(given: Conditional, other: int) -> list[Floats]:
     """Return the nested spans of a pair's parameters between which it is tested."""
     ends = [given.rows.columns[i] for i in (other, given.target)]
-    every = np.asarray(np.kron(*(column.tested for column in ends)), np.float64)
+    first, second = (column.tested for column in ends)
+    every = first[:, None, :, None] * second[None, :, None]
+    every = every.reshape(len(first) * len(second), -1)
     linear = np.outer(*(column.linear for column in ends)).ravel()
     nested: list[Floats] = [np.empty((len(every), 0)), every]
     if linear.any() and not linear.all():

@@ -1,4 +1,4 @@
-"""One conditional on distinct rows: its likelihood with derivatives, and scores along directions.
+"""One conditional on distinct rows: their numbers, likelihood, derivatives and scores of rows.
 
 A column with states ``a`` has ``q`` free intercepts and ``k`` coordinates ``own[a]``; its
 neighbours show the sparse features ``z`` in a configuration ``g`` of their states. With ``n[g, a]``
@@ -20,6 +20,7 @@ from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.conditionals.row_conditionals import normalise
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}  # sums may be reordered; nothing is assumed finite
+_SPREAD = np.int64(-7046029254386353131)  # 2^64 over the golden ratio (Knuth 6.4)
 
 
 class Design(NamedTuple):
@@ -32,6 +33,41 @@ class Design(NamedTuple):
     phi: NDArray[np.float64]  # features of the neighbours' states, one after the other
     at: NDArray[np.int64]  # (neighbours,) where those of each begin in `phi`
     start: NDArray[np.int64]  # (neighbours + 1,) first feature of each, from 0
+
+
+@kernel
+def number_codes(code, table, place, first):
+    """Number distinct codes in the order in which they appear, and return how many there are.
+
+    `place` is the number of each row's code, `first` the row in which it appears. `table` has a
+    cell of -1 for every code, or a power of two of them, more than rows, into which codes are
+    spread.
+    """
+    n, mask, spread = 0, table.size - 1, code.size > 0 and code.max() >= table.size
+    for r in range(code.size):
+        at = code[r]
+        if spread:
+            at = (at * _SPREAD >> 20) & mask
+            while table[at] >= 0 and code[first[table[at]]] != code[r]:
+                at = (at + 1) & mask
+        if table[at] < 0:
+            table[at] = n
+            first[n] = r
+            n += 1
+        place[r] = table[at]
+    return n
+
+
+@kernel
+def add_rows(scores, place, states, rows, out):
+    """Add to each row of `out` the scores of its configuration and state.
+
+    `states` are those of all rows; only `rows` are in a configuration, or all if there are none.
+    """
+    for r in range(place.size):
+        row = rows[r] if rows.size else r
+        for w in range(out.shape[1]):
+            out[row, w] += scores[place[r], states[row], w]
 
 
 @helper
