@@ -45,7 +45,7 @@ def test_other_rows_than_the_fits_are_refused(table, found):
     with pytest.raises(DataError, match="row 7"):
         bootstrap(found.model, table, 2, weights=np.where(np.arange(300) == 7, -1.0, 1.0))
     other = PackedTable.from_codes(make_codes(4, n_rows=300))
-    with pytest.raises(ModelError, match="not those of the fit"):
+    with pytest.raises(ModelError, match="differ from the fit's"):
         bootstrap(found.model, other, 2)
 
 

@@ -3,7 +3,7 @@
     loss     L = - sum_r c_r log p(x_i | r) + ridge / 2 ||B||^2
     step     B + H^-1 sum_r c_r psi_r,      psi_r = (own(x_i) - E[own | r]) (x) z_r
 
-The ridge weighs as a tenth of a row: states that never occur together keep finite parameters. A fit
+The ridge is worth a tenth of a row: states that never occur together keep finite parameters. A fit
 ends when a further Newton step would gain less than `_TOL` nats, and that gain is added.
 """
 

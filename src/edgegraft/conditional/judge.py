@@ -121,7 +121,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Judge:
-    """Verdicts on pairs of columns beside the edges of a network.
+    """Verdicts on pairs of columns given the edges of a network.
 
     A verdict is remembered for as long as the conditional that it was reached in has the same
     neighbours. Without a level no step is sure: every verdict is by ratios.

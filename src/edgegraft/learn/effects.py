@@ -72,7 +72,7 @@ def edge_effects(
     p_rest: Floats | None = None,
     n_jobs: int | None = None,
 ) -> Effects:
-    """Return the effects of the edges of a model that was fitted to the rows, hardly shrunk.
+    """Return the effects of the edges of a model fitted to the rows with a negligible ridge.
 
     With a `level` there are intervals, and effects without a sign are less what chance adds.
     `p_rest` are p-values of what linear scores leave out.
