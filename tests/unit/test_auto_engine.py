@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -147,7 +149,7 @@ def test_messages_that_chains_confirm_answer():
 
 def test_what_chains_cannot_check_is_answered_by_messages(monkeypatch):
     layout, theta = ferromagnet(0.1, 0.05)
-    monkeypatch.setattr(auto, "_LOOK_UPS", 1.0)
+    monkeypatch.setattr(auto, "_RULE", replace(auto._RULE, look_ups=1.0))
     assert checked_answer(layout, theta)[3].diagnostics["engine"] == "bp"
     monkeypatch.undo()
     hard = theta.copy()
