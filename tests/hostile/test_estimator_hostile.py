@@ -24,7 +24,7 @@ from edgegraft.errors import (
     UnseenCategoryError,
 )
 from edgegraft.estimators import GraftedMRF
-from edgegraft.grafting import steps
+from edgegraft.grafting import loop
 from edgegraft.ingest import pack
 from edgegraft.table import Schema, Variable
 from tests.estimator_cases import survey
@@ -327,7 +327,7 @@ def test_questions_that_make_no_sense(fitted):
 
 def interrupt(monkeypatch, times):
     """Press Ctrl-C in the first step of the next search."""
-    fit, left = steps.fit, [times]
+    fit, left = loop._fit, [times]
 
     def press(*arguments, **options):
         while left[0]:
@@ -335,7 +335,7 @@ def interrupt(monkeypatch, times):
             signal.raise_signal(signal.SIGINT)
         return fit(*arguments, **options)
 
-    monkeypatch.setattr(steps, "fit", press)
+    monkeypatch.setattr(loop, "_fit", press)
 
 
 def test_an_interrupted_fit_is_a_fit_with_a_warning(monkeypatch):

@@ -23,8 +23,7 @@ from tests.zoo import ZOO, truth
 PRECISE = {"tol": 1e-11, "max_iter": 3000}
 ENGINES = {
     "exact": ExactEngine(),
-    "bp, flooding": BeliefPropagation("flooding", **PRECISE),
-    "bp, residual": BeliefPropagation("residual", **PRECISE),
+    "bp": BeliefPropagation(**PRECISE),
     "trw": TreeReweighted(**PRECISE),
     "gibbs": GibbsEngine(n_chains=48, n_sweeps=1200, burn_in=100, thinning=4, random_state=1),
     "auto": AutoEngine(),

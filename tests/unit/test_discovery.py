@@ -10,7 +10,7 @@ import pytest
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free, make_star
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.grafting import steps
+from edgegraft.grafting import candidates
 from edgegraft.grafting.problem import chance_level, search_settings
 from edgegraft.learn import (
     Plan,
@@ -161,7 +161,7 @@ def test_warm_runs_end_where_cold_ones_do():
     loss = make_loss(table)
     settings = penalised(tol=1e-6)
     first = grow(loss, Penalty(0.03, 1e-3), settings)
-    warm = run_search(first.warm(first.problem.changed(penalty=Penalty(0.01, 1e-3))))
+    warm = run_search(first.warm(replace(first.problem, penalty=Penalty(0.01, 1e-3))))
     cold = grow(loss, Penalty(0.01, 1e-3), settings)
     assert pairs(warm.graph.layout.edges) == pairs(cold.graph.layout.edges)
     np.testing.assert_allclose(
@@ -175,7 +175,7 @@ def test_warm_runs_take_other_rows():
     loss = make_loss(table)
     half = make_loss(table.take(np.arange(1000)))
     first = grow(half, NOISE, penalised(tol=1e-6))
-    warm = run_search(first.warm(first.problem.changed(objective=loss)))
+    warm = run_search(first.warm(replace(first.problem, objective=loss, penalty=NOISE)))
     cold = grow(loss, NOISE, penalised(tol=1e-6))
     np.testing.assert_allclose(
         warm.solution.info.objective, cold.solution.info.objective, rtol=1e-8
@@ -225,16 +225,16 @@ def test_a_column_of_too_many_categories_is_refused_before_any_work(monkeypatch)
 
 def test_triangles_are_looked_for_again_only_when_the_graph_has_grown(monkeypatch):
     table, _ = make_table()
-    growth = SearchState.begin(Problem.of(make_loss(table), NOISE, penalised(max_tests=4)))
+    growth = SearchState.begin(Problem(make_loss(table), NOISE, penalised(max_tests=4)))
     growth.ranked = True
     growth.graph.add(np.array([(0, 1), (1, 2)]))
     growth.stream.remove(growth.graph.layout.edges)
     looks = []
     monkeypatch.setattr(
-        steps, "closing_pairs", lambda *a: looks.append(a) or np.empty((0, 2), np.int64)
+        candidates, "closing_pairs", lambda *a: looks.append(a) or np.empty((0, 2), np.int64)
     )
     for _ in range(3):
-        steps.fill(growth)
+        candidates.fill(growth)
     assert len(looks) == 1
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from edgegraft.core.container import write_container
 from edgegraft.errors import DataError, FileFormatError
 from edgegraft.ingest.columns import CodeBuffer
-from edgegraft.kernels.counting.pairs import LANES
+from edgegraft.kernels.counting import LANES
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.packed import FORMAT
 from edgegraft.table.schema import MISSING

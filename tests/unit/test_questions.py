@@ -194,7 +194,7 @@ def test_answers_that_did_not_converge_warn():
     schema = Schema.from_states([2] * 6)
     frustrated = PairwiseMRF(schema, edges, 5 * rng.normal(size=12 + 4 * len(edges)))
     with pytest.warns(ConvergenceWarning, match="did not converge"):
-        found = frustrated.marginals(engine=BeliefPropagation(schedule="flooding", max_iter=2))
+        found = frustrated.marginals(engine=BeliefPropagation(max_iter=2))
     assert "NOT CONVERGED" in repr(found)
 
 

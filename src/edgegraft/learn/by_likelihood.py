@@ -29,7 +29,7 @@ from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ConvergenceWarning, DataError
-from edgegraft.inference.persistent import PersistentChains
+from edgegraft.inference.sampling import PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.graph_likelihood import FittedGraph, GraphLikelihood
 from edgegraft.learn.prediction import candidates, hold_out, loss_of

@@ -25,7 +25,7 @@ from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Floats, Mask, Tree
-from edgegraft.grafting import steps
+from edgegraft.grafting.loop import adopt
 from edgegraft.grafting.problem import losses
 from edgegraft.grafting.state import SearchState
 from edgegraft.kernels.conditionals.row_conditionals import sweep_cells
@@ -121,7 +121,7 @@ def decide(search: SearchState, stages: Stages) -> tuple[SearchState, Confirmati
     tree = stages.file.stage("decisions", partial(_decide, search, stages))
     if tree["cells"] is not None:
         search = _fill(search, stages, Completion.of(stages), tree["cells"])
-    steps.adopt(search, tree["tests"]["edges"])
+    adopt(search, tree["tests"]["edges"])
     return search, Confirmation.of_tree(tree, search)
 
 

@@ -35,7 +35,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.exact import ExactEngine
-from edgegraft.inference.persistent import PersistentChains
+from edgegraft.inference.sampling import PersistentChains
 from edgegraft.learn.model_shares import ModelShares, find_shares
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood

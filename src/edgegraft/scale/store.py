@@ -33,7 +33,7 @@ from edgegraft.ingest.encoder import Reading
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
-from edgegraft.kernels.counting.pairs import LANES
+from edgegraft.kernels.counting import LANES
 from edgegraft.table.blocks import RowStore
 from edgegraft.table.packed import Cells, PackedTable, empty_cells
 from edgegraft.table.schema import MISSING, Schema

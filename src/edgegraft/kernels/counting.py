@@ -1,4 +1,8 @@
-"""Pair counts: from bit planes by AND and population count, or by direct histogram.
+"""Bit planes, and pair counts: by AND and population count of planes, or by direct histogram.
+
+Row ``r`` of a column is bit ``r % 64`` of word ``r // 64``: one bit per cell and state. A missing
+cell sets no bit. Sixty-four codes of eight or sixteen bits are one vector, and a word of a plane is
+the mask of one comparison.
 
     count(a, b) = sum over words of popcount(plane_i[a] & plane_j[b])
 
@@ -28,6 +32,56 @@ from edgegraft.kernels.compiler import helper, kernel
 LANES = 8  # 64-bit words in one vector: planes are padded to whole vectors
 TILE = 4  # planes a side of a register tile: 16 accumulators and 8 operands fit 32 registers
 ROW_BLOCK = 512  # words of a plane before the next pair: 4 KiB, a tile of variables stays in L2
+
+
+def _vector_at(context, builder, array_type, array, first):
+    """Return the address of the 64 codes from `first` on, and the type of a vector of them."""
+    source = context.make_array(array_type)(context, builder, array)
+    vector = ir.VectorType(ir.IntType(array_type.dtype.bitwidth), 64)
+    return builder.bitcast(builder.gep(source.data, [first]), vector.as_pointer()), vector
+
+
+def _everywhere(builder, vector, value):
+    """Return a vector that holds `value` in every place."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(undefined, value, ir.IntType(32)(0))
+    return builder.shuffle_vector(
+        one, undefined, ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    )
+
+
+@intrinsic
+def _match_word(typingctx, codes, first, code):
+    """Return the 64 bits that say which of the codes from `first` on are `code`."""
+
+    def codegen(context, builder, sig, args):
+        where, vector = _vector_at(context, builder, sig.args[0], args[0], args[1])
+        found = builder.load(where, align=sig.args[0].dtype.bitwidth // 8)
+        same = builder.icmp_unsigned("==", found, _everywhere(builder, vector, args[2]))
+        return builder.bitcast(same, ir.IntType(64))
+
+    return types.uint64(codes, types.intp, codes.dtype), codegen
+
+
+@kernel
+def pack_codes(codes, planes):
+    """Set the bits of contiguous `codes` in zeroed `planes`; codes without a plane set none."""
+    n_planes = planes.shape[0]
+    whole = codes.shape[0] >> 6
+    for w in range(whole):
+        for k in range(n_planes):
+            planes[k, w] = _match_word(codes, w << 6, k)
+    for r in range(whole << 6, codes.shape[0]):
+        code = codes[r]
+        if code < n_planes:
+            planes[code, whole] |= np.uint64(1) << np.uint64(r & 63)
+
+
+@kernel
+def pack_columns(cells, n_rows, start, planes):
+    """Set the bits of all columns; column ``i`` has the planes from ``start[i]`` on."""
+    for i in range(cells.shape[0]):
+        pack_codes(cells[i, :n_rows], planes[start[i] : start[i + 1]])
 
 
 class Planes(NamedTuple):
