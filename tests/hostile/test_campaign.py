@@ -11,7 +11,6 @@ SHORT = {
     "packed-tables": 60,
     "stores": 60,
     "checkpoints": 20,
-    "full-disk": 12,
     "threads-and-forks": 1,
 }
 

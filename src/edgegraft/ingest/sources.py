@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from edgegraft.core.atomic import Closing
+from edgegraft.core.atomic import Closing, disk_full_named
 from edgegraft.errors import DataError, DataTypeError, FileFormatError, MissingExtraError, listing
 from edgegraft.ingest.cells import Place
 from edgegraft.table.arrow import kind_of, plain_type
@@ -192,6 +192,7 @@ class StreamSource(Source):
         # Most numbers are small: compressed, the copy is a fraction of the stream.
         packed = pa.ipc.IpcWriteOptions(compression="lz4")
         with (
+            disk_full_named(self._copy),
             pa.OSFile(self._copy, "wb") as file,
             pa.ipc.new_file(file, fields, options=packed) as writer,
         ):

@@ -8,7 +8,6 @@ the next one.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -47,7 +46,6 @@ CACHE_SIZE = 32 << 30
 _SUFFIX = ".rows"
 _LOOKED_AT = 4  # blocks whose rows decide what whole numbers of few values are
 _ABANDONED = 3600.0  # seconds without a write, after which nobody writes any more
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @dataclass(frozen=True)
@@ -242,17 +240,14 @@ def _roomy(folder: Path) -> Iterator[None]:
     """Report a full disk with what to do about it."""
     try:
         yield
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        full = DiskFullError(
-            f"the disk of '{folder}' is full: the store of a table takes a byte for every "
-            "cell; free some space, or name another folder (",
+    except DiskFullError as error:
+        remedy = (
+            "; the store of a table takes a byte for every cell; free some space, or name another "
+            "folder (",
             Argument("cache_dir"),
-            ", or the environment variable EDGEGRAFT_CACHE). Nothing was left behind",
+            ", or the environment variable EDGEGRAFT_CACHE)",
         )
-        full.errno = error.errno
-        raise full from error
+        raise DiskFullError.at(folder, error, *remedy) from error
 
 
 def _clear(folder: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks import side_by_side, side_by_side_worker
 
 import edgegraft
+from benchmarks import side_by_side, side_by_side_worker
 
 SOURCE = str(Path(edgegraft.__file__).parents[1])
 
