@@ -170,7 +170,7 @@ class EncodingWarning(Message, UserWarning):
 
 
 class IdentificationWarning(Message, UserWarning):
-    """The rows cannot tell some edges apart, so that tests of them cannot be relied on."""
+    """The rows cannot distinguish some edges, so that their tests cannot be relied on."""
 
 
 class ConvergenceWarning(Message, UserWarning):

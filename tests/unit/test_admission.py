@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgegraft.conditional.admission import NULL, admit, bridge, dismiss
+from edgegraft.conditional.admission import NULL, SIGNIFICANT, admit, bridge, dismiss, stand_ins
 from edgegraft.conditional.judge import Verdict
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.learn.cut import Cut
@@ -26,23 +26,23 @@ class MadeUp:
     def __init__(self, seed):
         self.seed, self.asked = seed, 0
 
-    def ask(self, network, pairs, *, both_ends=False):
+    def ask(self, network, pairs):
         self.asked += len(pairs)
-        return [self._verdict(network, pair, both_ends) for pair in pairs]
+        return [self._verdict(network, pair) for pair in pairs]
 
-    def _verdict(self, network, pair, both_ends):
+    def _verdict(self, network, pair):
         i, j = pair
         beside = sorted(network.beside[i] - {j}), sorted(network.beside[j] - {i})
         rng = np.random.default_rng([self.seed, i, j, *beside[0], N, *beside[1]])
         p = float(10.0 ** -rng.uniform(0, 6))
-        return Verdict(-np.log(p), 1, min(1.0, 3 * p) if both_ends else p)
+        return Verdict(-np.log(p), 1, p)
 
     def alone(self, pairs):
         return self.ask(network_of(N, []), pairs)
 
 
-def p_of(judge, network, pairs, **options):
-    return np.array([verdict.p_value for verdict in judge.ask(network, pairs, **options)])
+def p_of(judge, network, pairs):
+    return np.array([verdict.p_value for verdict in judge.ask(network, pairs)])
 
 
 seeds = st.integers(0, 10_000)
@@ -50,17 +50,39 @@ graphs = st.sets(st.sampled_from(PAIRS)).map(sorted)
 
 
 @given(seeds, graphs, graphs, st.booleans())
-def test_after_dismissal_all_pass_but_the_spared(seed, edges, spared, both_ends):
+def test_after_dismissal_all_pass_but_the_spared(seed, edges, spared, ordered):
     judge, network = MadeUp(seed), network_of(N, edges)
-    last = dismiss(network, judge, CUT, frozenset(spared), both_ends=both_ends)
+    strengths = {pair: k for k, pair in enumerate(PAIRS)} if ordered else None
+    last = dismiss(network, judge, CUT, frozenset(spared), strengths)
     assert set(last) == set(edges)
     assert set(edges) & set(spared) <= network.edges <= set(edges)
     left = sorted(network.edges)
-    p = p_of(judge, network, left, both_ends=both_ends)
+    p = p_of(judge, network, left)
     assert [last[pair].p_value for pair in left] == p.tolist()  # as they are beside each other
     if left:
         passes = CUT(np.array(left), p, 0)
         assert all(ok or pair in spared for ok, pair in zip(passes, left, strict=True))
+
+
+@given(seeds, graphs)
+def test_the_weakest_of_a_column_is_dropped_first(seed, edges):
+    judge, network = MadeUp(seed), network_of(N, edges)
+    p = dict(zip(edges, p_of(judge, network, edges), strict=True))
+    passes = CUT(np.array(edges).reshape(-1, 2), np.array([p[pair] for pair in edges]), 0)
+    failing = [pair for pair, ok in zip(edges, passes, strict=True) if not ok]
+    dismiss(network, judge, CUT, strengths={pair: -k for k, pair in enumerate(PAIRS)})
+    assert not failing or failing[-1] not in network.edges
+
+
+@given(seeds, graphs, graphs)
+def test_stand_ins_are_not_significant_beside_their_rivals(seed, edges, rivals):
+    judge, network = MadeUp(seed), network_of(N, edges)
+    rivals = sorted(set(rivals) - set(edges))
+    found = stand_ins(network, rivals, judge)
+    assert network.edges == set(edges)
+    p = p_of(judge, network_of(N, [*edges, *rivals]), edges)
+    assert set(found) == {pair for pair, value in zip(edges, p, strict=True) if value > SIGNIFICANT}
+    assert all(verdict.p_value > SIGNIFICANT for verdict in found.values())
 
 
 @given(seeds, graphs, graphs)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from benchmarks.hard import cases
 
 from edgegraft import GraftedMRF
 from edgegraft.conditional.survey_design import weigh
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.errors import EncodingWarning, IdentificationWarning
 from edgegraft.learn import Plan, discover
@@ -74,6 +75,16 @@ def test_a_cold_grid_is_built_from_its_strongest_pairs_on():
     found = edges_of(discover(PackedTable.from_codes(bits[:, drawn].T.copy())))
     assert len(found & edges) >= 22
     assert len(found - edges) <= 1
+
+
+def test_a_model_in_doubt_is_built_in_the_order_of_a_joint_fit_and_named():
+    drawn = cases.ising_grid(1.0, 6)(np.random.default_rng(0))
+    with pytest.warns(IdentificationWarning, match=r"more pairs nearly pass .* 'x\d+' and 'x\d+'"):
+        found = discover(PackedTable.from_codes(drawn.X))
+    kept = edges_of(found)
+    assert len(kept & drawn.edges) > 28
+    assert len(kept - drawn.edges) < 6
+    assert (found.tests.q_value[found.kept] <= Plan().fdr).all()
 
 
 def test_links_of_copies_are_shown_once():
@@ -146,7 +157,7 @@ def test_whole_numbers_are_frequencies():
 
 
 def test_frequencies_that_are_not_whole_are_warned_of():
-    with pytest.warns(EncodingWarning, match=r"row 1 is 0\.5"):
+    with pytest.warns(EncodingWarning, match=r"row 1: 0\.5"):
         assert not weigh(np.array([1.0, 0.5]), "frequency").sampling
     assert weigh(np.array([2.0, 4.0]), "sampling").weights.sum() == pytest.approx(36 / 20)
 

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from edgegraft.conditional.admission import dismiss
+from edgegraft.conditional.admission import stand_ins
 from edgegraft.conditional.conditional import Conditional
 from edgegraft.conditional.judge import UNTESTABLE, Judge, Level, Network, Verdicts
 from edgegraft.conditional.survey_design import SurveyDesign, weigh
-from edgegraft.grafting.pair_rules import PairRules
-from edgegraft.learn.cut import Cut
 from tests.judge_cases import TRIANGLE, network_of, rows_of, side_by_side, verdicts_of
 
 
@@ -205,17 +203,6 @@ def test_a_conditional_with_too_few_rows_tells_nothing():
     assert verdicts_of(rows_of(few, [3] * 3), TRIANGLE).dof.tolist() == [0, 0, 0]
 
 
-def test_a_pair_that_stands_in_for_a_lacking_neighbour_has_the_weaker_verdict():
-    codes = chain(np.random.default_rng(2), 1000, 2)
-    rows, lacking = rows_of(codes), network_of(3, [(0, 1)])
-    (one,) = Judge(rows, LEVEL).ask(lacking, [(0, 2)])
-    assert one.p_value < 1e-6
-    (both,) = Judge(rows, LEVEL).ask(lacking, [(0, 2)], both_ends=True)
-    assert both.p_value > 0.01
-    (true,) = Judge(rows, LEVEL).ask(lacking, [(1, 2)], both_ends=True)
-    assert true.p_value < 1e-6
-
-
 def test_levels_lie_between_one_discovery_and_all():
     assert Level(0.05, 100).range(20) == pytest.approx((5e-4, 1e-2))
     assert Level(0.05, 100, familywise=True).range(20) == pytest.approx((5e-4, 5e-4))
@@ -234,10 +221,7 @@ def test_no_verdicts_are_empty_columns():
     assert [len(column) for column in Verdicts.of([])] == [0] * 5
 
 
-def test_dismissal_at_both_ends_drops_a_stand_in():
+def test_a_stand_in_is_not_significant_beside_the_pair_that_it_stands_for():
     rows = rows_of(chain(np.random.default_rng(2), 1000, 2))
-    cut = Cut(0.05, False, PairRules(3, np.empty((0, 2), np.int64)))
-    for both_ends, left in ((False, {(0, 1), (0, 2)}), (True, {(0, 1)})):
-        network = network_of(3, [(0, 1), (0, 2)])  # (1, 2) is lacking
-        dismiss(network, Judge(rows, cut.decides), cut, both_ends=both_ends)
-        assert network.edges == left
+    network = network_of(3, [(0, 1), (0, 2)])  # (1, 2) is lacking
+    assert set(stand_ins(network, [(1, 2)], Judge(rows, LEVEL))) == {(0, 2)}

@@ -57,7 +57,7 @@ def working(
 
 
 def require_table(data: Path) -> list[Path]:
-    """Return the files of a table: one, those of a folder, or those that match a pattern.
+    """Return the files of a table: one, all of a folder, or all that match a pattern.
 
     Stops before anything is loaded if there are none.
     """

@@ -1,8 +1,9 @@
 """Which pairs become edges: candidates are admitted, and what fails its test is dismissed.
 
-    dismiss   drop what is clearly null together, what else fails weakest first, vertex-disjoint
-    admit     ask candidates as additions, add what passes, strongest first and vertex-disjoint
-    bridge    a tree edge between components of the network is judged by its marginal dependence
+    dismiss    drop what is clearly null together, what else fails weakest first, vertex-disjoint
+    admit      ask candidates as additions, add what passes, strongest first and vertex-disjoint
+    stand_ins  edges that pairs which nearly pass explain away
+    bridge     a tree edge between components of the network is judged by its marginal dependence
 
 An edge of a spanning tree is spared while the others are judged: without a hub's edges, pairs of
 its leaves stand in for them and pass any test.
@@ -10,7 +11,7 @@ its leaves stand in for them and pass any test.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from edgegraft.core.types import Edges, Floats, Mask
 #: p-value from which edges that fail are dropped together even if they share a column: no hard case
 #: has another F1 if they are dropped one by one, in three times the rounds (python -m benchmarks)
 NULL = 0.01
+SIGNIFICANT = 0.05  # p-value that an edge needs beside its rivals: the usual level of one test
 MAX_ROUNDS = 50  # a budget: each round asks only what has changed
 
 
@@ -36,30 +38,32 @@ def dismiss(
     judge: Judge,
     passes: Passes,
     spared: frozenset[Pair] = frozenset(),
-    *,
-    both_ends: bool = False,
+    strengths: Mapping[Pair, float] | None = None,
 ) -> dict[Pair, Verdict]:
     """Drop edges until all pass, except for the spared; return the last verdicts on all.
 
-    With `both_ends`, an edge whose ends contradict each other has the weaker verdict.
+    Those that fail go in the order of some `strengths`, the weakest of a column at a time, or
+    without these in the order of their p-values.
     """
     last: dict[Pair, Verdict] = {}
     for _ in range(MAX_ROUNDS):
         asked = sorted(network.edges)
-        verdicts = dict(zip(asked, judge.ask(network, asked, both_ends=both_ends), strict=True))
+        verdicts = dict(zip(asked, judge.ask(network, asked), strict=True))
         last |= verdicts
         if not asked:
             break
         p = np.array([verdicts[pair].p_value for pair in asked])
         fails = ~passes(np.array(asked), p, 0)
-        failing = [asked[k] for k in np.argsort(-p, kind="stable") if fails[k]]
+        weakest = -p if strengths is None else np.array([strengths[pair] for pair in asked])
+        failing = [asked[k] for k in np.argsort(weakest, kind="stable") if fails[k]]
         failing = [pair for pair in failing if pair not in spared]
         if not failing:
             break
         used: set[int] = set()
         dropped = set()
         for pair in failing:
-            if verdicts[pair].p_value > NULL or not used.intersection(pair):
+            together = strengths is None and verdicts[pair].p_value > NULL
+            if together or not used.intersection(pair):
                 dropped.add(pair)
                 used.update(pair)
         network.drop(dropped)
@@ -99,13 +103,26 @@ def admit(
     return last
 
 
+def stand_ins(network: Network, rivals: list[Pair], judge: Judge) -> dict[Pair, Verdict]:
+    """Return the edges that are not significant beside rivals, with their verdicts there.
+
+    Rivals are pairs that nearly pass: an edge may stand in for one that has too little information
+    of its own.
+    """
+    asked = sorted(network.edges)
+    network.add(set(rivals))
+    verdicts = dict(zip(asked, judge.ask(network, asked), strict=True))
+    network.drop(set(rivals))
+    return {pair: verdicts[pair] for pair in asked if verdicts[pair].p_value > SIGNIFICANT}
+
+
 def bridge(
     network: Network,
     tree: list[Pair],
     marginal: Callable[[list[Pair]], list[Verdict]],
     passes: Passes,
 ) -> dict[Pair, Verdict]:
-    """Add tree edges whose ends the network leaves apart, if their columns depend.
+    """Add tree edges whose ends the network leaves unconnected, if their columns depend.
 
     On a forest the likelihood ratio of an edge is the marginal one, whatever hangs on its ends.
     """

@@ -57,14 +57,6 @@ class Influence:
         """Effective scores: what each row adds to the information times the estimate."""
         return self.along(self.information)
 
-    def covariance(self) -> Floats:
-        """Return the covariance of the estimate."""
-        return variance_of_sums(self.rows, self.along(np.eye(len(self.estimate))))
-
-    def replicate(self, weights: Floats) -> Floats:
-        """Return the sums of the scores under other row weights, one row of them each."""
-        return np.asarray(weights @ self.scores)
-
 
 def variance_of_sums(rows: ConditionalRows, values: Floats) -> Floats:
     """Return the variance of sums of values of rows, over rows or clusters."""

@@ -19,7 +19,7 @@ Of ordered columns the linear scores and the further ones have a ratio each, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Self, TypeVar
@@ -44,7 +44,6 @@ LINEAR = 1.0  # log-odds up to which a step to zero misses a statistic by less t
 #: odds up to 1 in a network of 200 columns of five states it was at most 1.15 times off the ratio
 _MARGIN = 1.25
 _SURE = 2.0  # standard errors by which a design effect must exceed 1: about one in 40 by chance
-_CONTRADICTION = 0.01  # chance that the ends of a true edge are taken to contradict each other
 LINEAR_SHARE = 0.9  # of the level of a pair; see the module
 _TINY = float(np.finfo(float).tiny)
 
@@ -122,7 +121,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Judge:
-    """Verdicts on pairs of columns beside the edges of a network.
+    """Verdicts on pairs of columns given the edges of a network.
 
     A verdict is remembered for as long as the conditional that it was reached in has the same
     neighbours. Without a level no step is sure: every verdict is by ratios.
@@ -136,39 +135,24 @@ class Judge:
         fitted: tuple[Layout, Floats] | None = None,
     ) -> None:
         self.rows, self._level, self._n_jobs = rows, level, resolve_jobs(n_jobs)
+        self._sizes: list[int] = rows.sizes.tolist()
+        self._free: list[int] = rows.free.tolist()
         self._fitted = fitted  # tables of a model from which first fits begin
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
         self._known: dict[tuple[Pair, _Key], Verdict] = {}
 
-    def ask(self, network: Network, pairs: list[Pair], *, both_ends: bool = False) -> list[Verdict]:
-        """Return verdicts on edges of a network, or on pairs as additions to it, each alone.
+    @property
+    def _is_quick(self) -> bool:
+        """Whether what is sure need not be worked out to the end."""
+        return self.rows.independent and self._level is not None
 
-        With `both_ends`, a pair that passes at one end has the verdict of the other if the two
-        contradict each other.
-        """
+    def ask(self, network: Network, pairs: list[Pair]) -> list[Verdict]:
+        """Return verdicts on edges of a network, or on pairs as additions to it, each alone."""
         if self._level is not None:
             self._range = self._level.range(len(network.edges) + len(pairs))
-        keys = [self._key(network, pair) for pair in pairs]
-        found = self._verdicts(network, pairs, keys)
-        if both_ends and not self.rows.pairwise:
-            able = [k for k, verdict in enumerate(found) if verdict.p_value <= self._range[1]]
-            asked = [pairs[k] for k in able]
-            turned = [self._turned(network, pairs[k], keys[k]) for k in able]
-            here = self.answer(network, asked, _estimate, [keys[k] for k in able])
-            there = self.answer(network, asked, _estimate, turned)
-            doubted = [_contradict(*both) for both in zip(here, there, strict=True)]
-            at = [place for place, doubt in enumerate(doubted) if doubt]
-            others = self._verdicts(network, [asked[k] for k in at], [turned[k] for k in at])
-            for place, other in zip(at, others, strict=True):
-                k = able[place]
-                found[k] = max(found[k], other, key=lambda verdict: verdict.p_value)
-        return found
-
-    def _verdicts(self, network: Network, pairs: list[Pair], keys: list[_Key]) -> list[Verdict]:
-        """Return verdicts on pairs, each in the conditional of one end."""
-        each = list(zip(pairs, keys, strict=True))
+        each = [(pair, self._key(network, pair)) for pair in pairs]
         due = [asked for asked in each if asked not in self._known]
-        new = self.answer(network, [pair for pair, _ in due], self._test, [key for _, key in due])
+        new = self.answer(network, [pair for pair, _ in due], self._test)
         self._known.update(zip(due, new, strict=True))
         return [self._known[asked] for asked in each]
 
@@ -177,12 +161,11 @@ class Judge:
         network: Network,
         pairs: list[Pair],
         ask: Callable[[Conditional, int], _Answer],
-        keys: list[_Key] | None = None,
     ) -> list[_Answer]:
         """Return what is asked of pairs: of the cheaper conditional of each, and the other end."""
-        keys = keys or [self._key(network, pair) for pair in pairs]
         work: dict[int, dict[_Key, list[Pair]]] = {}
-        for pair, key in zip(pairs, keys, strict=True):
+        for pair in pairs:
+            key = self._key(network, pair)
             work.setdefault(key[0], {}).setdefault(key, []).append(pair)
         found: dict[Pair, _Answer] = {}
 
@@ -201,27 +184,20 @@ class Judge:
                     given.forget_rows()  # of ten thousand columns they would fill the memory
                     self._fits[target] = given
 
-        costs = {target: sum(map(self._cost, keys)) for target, keys in work.items()}
+        costs = {target: sum(self._cost(*key) for key in keys) for target, keys in work.items()}
         run(settle, sorted(work, key=lambda target: -costs[target]), self._n_jobs)
         return [found[pair] for pair in pairs]
 
-    def _cost(self, key: _Key) -> int:
+    def _cost(self, target: int, others: Iterable[int]) -> int:
         """Return the number of parameters of a conditional."""
-        target, others = key
-        sizes = int(self.rows.sizes[list(others)].sum())
-        return int(self.rows.free[target]) + int(self.rows.sizes[target]) * sizes
+        return self._free[target] + self._sizes[target] * sum(self._sizes[j] for j in others)
 
     def _key(self, network: Network, pair: Pair) -> _Key:
         """Return the end in whose conditional a pair is tested, and all of its neighbours."""
         i, j = pair
-        keys = [(v, tuple(sorted(network.beside[v] | {i + j - v}))) for v in (i, j)]
-        return min(keys, key=lambda key: (self._cost(key), key[0]))
-
-    @staticmethod
-    def _turned(network: Network, pair: Pair, key: _Key) -> _Key:
-        """Return the other end of a pair, and all of its neighbours."""
-        end = pair[0] + pair[1] - key[0]
-        return end, tuple(sorted(network.beside[end] | {key[0]}))
+        ends = ((v, network.beside[v] | {i + j - v}) for v in (i, j))
+        v, others = min(ends, key=lambda end: (self._cost(*end), end[0]))
+        return v, tuple(sorted(others))
 
     def _conditional(self, target: int, others: list[int], other: int) -> Conditional:
         """Return a conditional that starts from the last one of its column in the network."""
@@ -244,7 +220,7 @@ class Judge:
         if not testable(given, other):
             return UNTESTABLE
         cells, nested, quick = given.cells_of(other), spans(given, other), None
-        if self.rows.independent and self._level is not None:
+        if self._is_quick:
             quick = self._score(given, cells, nested) or self._step(given, cells, nested)
         return quick or self._ratio(given, cells, nested)
 
@@ -282,8 +258,11 @@ class Judge:
     def _ratio(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict:
         """Return the verdict by likelihood ratios of nested spans of the pair's parameters."""
         statistics, sizes, p = [], [], []
-        for part in ratios(given, cells, nested):
-            effects = design_effects(given, part.white)
+        parts = ratios(given, cells, nested)
+        for part, share in zip(parts, shares(len(parts)), strict=True):
+            effects = NO_EFFECTS
+            if not (self._is_quick and self._is_low(part.ratio, part.dof, share)):
+                effects = design_effects(given, white_scores(given, part))
             statistics.append(part.ratio / effects.mean)
             sizes.append(part.dof)
             p.append(self._p_value(part.ratio / effects.mean, part.dof, effects.along))
@@ -300,29 +279,6 @@ class Judge:
         return float(fdtrc(upper, upper * survey.freedom, statistic / dof))
 
 
-def _estimate(given: Conditional, other: int) -> tuple[Floats, Floats] | None:
-    """Return parameters of a pair and their covariance, those of the smaller index first."""
-    if not testable(given, other):
-        return None
-    cells = given.cells_of(other)
-    if given.target < other:
-        cells = cells.reshape(-1, given.k).T.ravel()
-    return given.fit.theta[cells], given.inverse[np.ix_(cells, cells)]
-
-
-def _contradict(first: tuple[Floats, Floats] | None, second: tuple[Floats, Floats] | None) -> bool:
-    """Return whether the parameters at the two ends of a pair differ by more than chance.
-
-    In a model of pairs they are the same. If a neighbour is lacking at one end, a pair that stands
-    in for it has parameters there alone.
-    """
-    if first is None or second is None:
-        return False
-    apart, spread = first[0] - second[0], first[1] + second[1]
-    limit = chdtri(len(apart), _CONTRADICTION)
-    return bool(apart @ np.linalg.solve(spread, apart) > limit)
-
-
 def testable(given: Conditional, other: int) -> bool:
     """Return whether a conditional has enough rows to test a neighbour."""
     return bool(given.rows.tested[[other, given.target]].all()) and given.usable
@@ -331,7 +287,9 @@ def testable(given: Conditional, other: int) -> bool:
 def spans(given: Conditional, other: int) -> list[Floats]:
     """Return the nested spans of a pair's parameters between which it is tested."""
     ends = [given.rows.columns[i] for i in (other, given.target)]
-    every = np.asarray(np.kron(*(column.tested for column in ends)), np.float64)
+    first, second = (column.tested for column in ends)
+    every = first[:, None, :, None] * second[None, :, None]
+    every = every.reshape(len(first) * len(second), -1)
     linear = np.outer(*(column.linear for column in ends)).ravel()
     nested: list[Floats] = [np.empty((len(every), 0)), every]
     if linear.any() and not linear.all():
@@ -344,7 +302,9 @@ class Ratio(NamedTuple):
 
     ratio: float
     dof: int
-    white: Floats  # scores of rows at the inner fit, see `white_scores`
+    null: Fit  # in the inner span
+    normals: Floats  # of that span
+    tested: Floats  # parameters along the directions that the outer span has beside it, as rows
 
 
 def ratios(given: Conditional, cells: Integers, nested: list[Floats]) -> list[Ratio]:
@@ -353,14 +313,14 @@ def ratios(given: Conditional, cells: Integers, nested: list[Floats]) -> list[Ra
     fits = [given.within(cells, directions) for directions in nested[: -1 if whole else None]]
     if whole:
         fits.append(given.fit)
-    return [
-        Ratio(
-            2.0 * max(fit.value - null.value, 0.0) * small_sample(given),
-            outer.shape[1] - inner.shape[1],
-            white_scores(given, null, cells, inner, outer[:, _new(inner, outer)]),
-        )
-        for (null, fit), (inner, outer) in zip(pairwise(fits), pairwise(nested), strict=True)
-    ]
+    found = []
+    for (null, fit), (inner, outer) in zip(pairwise(fits), pairwise(nested), strict=True):
+        new = outer[:, _new(inner, outer)]
+        tested = np.zeros((new.shape[1], given.n_parameters))
+        tested[:, cells] = new.T
+        ratio = 2.0 * max(fit.value - null.value, 0.0) * small_sample(given)
+        found.append(Ratio(ratio, len(tested), null, given.normals(cells, inner), tested))
+    return found
 
 
 class DesignEffects(NamedTuple):
@@ -370,29 +330,23 @@ class DesignEffects(NamedTuple):
     mean: float  # by which a ratio is divided, at least 1
 
 
-def white_scores(
-    given: Conditional, null: Fit, cells: Integers, inner: Floats, tested: Floats
-) -> Floats:
+NO_EFFECTS = DesignEffects(np.empty(0), 1.0)
+
+
+def white_scores(given: Conditional, part: Ratio) -> Floats:
     """Return effective scores of rows along tested directions of a pair, at the fit without them.
 
-    `inner` are directions of the pair's parameters that are in that fit. Scores are of unit
-    variance if the model is right; directions of which it expects less than a row are left out, but
-    for the largest.
+    Scores are of unit variance if the model is right; directions of which it expects less than a
+    row are left out, but for the largest.
     Configurations by states by directions.
     """
-    size, k = given.n_parameters, tested.shape[1]
-    others = np.setdiff1d(np.arange(size), cells)
-    basis = np.zeros((size, len(others) + inner.shape[1] + k))
-    basis[others, np.arange(len(others))] = 1.0
-    basis[cells, len(others) :] = np.concatenate((inner, tested), axis=1)
-    whole = np.tril(null.information)
-    whole = basis.T @ (whole + np.tril(whole, -1).T) @ basis
-    across = np.linalg.solve(whole[:-k, :-k], whole[:-k, -k:])
-    directions = (basis[:, -k:] - basis[:, :-k] @ across).T
-    expected = whole[-k:, -k:] - whole[-k:, :-k] @ across
-    spread, axes = np.linalg.eigh(expected - RIDGE_ROWS * np.eye(k))
+    metric = given.metric_at(part.null).across(part.normals)
+    shown = part.normals @ part.tested.T
+    directions = metric.towards(shown)
+    expected = shown.T @ metric.weigh(shown)
+    spread, axes = np.linalg.eigh(expected - RIDGE_ROWS * np.eye(len(expected)))
     able = spread >= np.clip(spread.max(), _TINY, 1.0)
-    return given.rows_along(null, (axes[:, able] / np.sqrt(spread[able])).T @ directions)
+    return given.rows_along(part.null, (axes[:, able] / np.sqrt(spread[able])).T @ directions)
 
 
 def design_effects(given: Conditional, u: Floats) -> DesignEffects:
@@ -404,7 +358,7 @@ def design_effects(given: Conditional, u: Floats) -> DesignEffects:
     """
     rows = given.rows
     if not u.shape[2]:
-        return DesignEffects(np.empty(0), 1.0)
+        return NO_EFFECTS
     if rows.survey is not None:
         found = given.clustered(u)
     else:

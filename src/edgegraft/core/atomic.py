@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their destination, renamed when complete."""
+"""Files that are whole or absent: written under another name, renamed when complete."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def replace_file(path: str | os.PathLike[str], text: str) -> None:
 
 
 def suffix_of(path: Path, compressed: Collection[str] = (".gz",)) -> str:
-    """Return the suffix of a file in small letters, that of the content if it is compressed.
+    """Return the suffix of a file in small letters, of the content if it is compressed.
 
     >>> suffix_of(Path("rows.CSV.gz")), suffix_of(Path("rows"))
     ('.csv', '')

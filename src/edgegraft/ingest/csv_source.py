@@ -1,6 +1,6 @@
 """Delimited text, read in blocks with every cell as text.
 
-Types are not inferred here: a column's type is that of all its distinct values, which are known
+Types are not inferred here: a column's type follows from all its distinct values, known
 only at the end of the file.
 """
 

@@ -188,7 +188,7 @@ class Reading:
 
         Their bins need the whole column: one reading takes a sample of rows and the extremes, the
         edges follow, and another reading (or the sample itself, if it is everything) is encoded.
-        Quantiles are exact for tables of up to 2**20 rows; beyond that they are those of a fixed
+        Quantiles are exact for tables of up to 2**20 rows; beyond that they are of a fixed
         uniform sample of 2**20 rows, which is an approximation. Uniform bins always use the exact
         smallest and largest value.
         """

@@ -56,7 +56,7 @@ class StageFile:
         self.path = None if path is None else Path(path)
         self._identity: Tree = {}
         self._results: dict[str, Tree] = {}
-        self._there = False  # whether the file is that of this run
+        self._there = False  # whether the file belongs to this run
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:

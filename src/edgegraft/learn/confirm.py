@@ -1,31 +1,37 @@
 """From the pairs that a search found to a network: what fails its test is dismissed.
 
-    dismiss beside a tree -> dismiss -> admit again -> look outside -> ask both ends -> bridge
+    dismiss beside a tree -> dismiss -> admit again -> look outside -> bridge
 
 All pairs that the search has admitted are judged beside each other, with a spanning tree of the
 strongest dependences spared until the others are judged. What was dropped beside edges that have
 gone since is asked again. The fit of the kept edges scores all other pairs, and what violates
 optimality is asked too. At last a tree edge whose ends the network leaves apart is judged by its
 marginal dependence.
+
+In a cold model columns are nearly settled by their neighbours. If more pairs of such columns nearly
+pass than chance explains, the rows hardly tell who is linked, and the tree is one of chance. The
+candidates are then the pairs that stand out in a fit of all pairs, dismissed in the order of their
+strengths in it. Edges that stand in for such pairs go.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from edgegraft.conditional.admission import admit, bridge, dismiss
+from edgegraft.conditional.admission import admit, bridge, dismiss, stand_ins
 from edgegraft.conditional.judge import UNTESTABLE, Judge, Network, Pair, Verdict, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, find_pairs
 from edgegraft.core.types import Edges, Mask, Tree
 from edgegraft.counts import PairCounts
-from edgegraft.grafting import steps
 from edgegraft.grafting.events import StopReason
+from edgegraft.grafting.loop import adopt
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.problem import ALL_PAIRS, ridge_of
 from edgegraft.grafting.state import SearchState
@@ -33,6 +39,7 @@ from edgegraft.learn.certificate import MAX_PAIRS
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.cut import Cut, q_values
 from edgegraft.learn.edge_tests import EdgeTests, GroupTests, judge_edges
+from edgegraft.learn.joint_fit import JointFit, is_affordable
 from edgegraft.learn.last_fits import refit
 from edgegraft.learn.reweigh import reweighed
 from edgegraft.learn.stages import Stages
@@ -46,8 +53,37 @@ from edgegraft.table.blocks import TableRows
 
 _COMPLETE = StopReason.OPTIMAL, StopReason.GIVEN_UP
 _MAX_LOOKS = 3  # at pairs outside of the network; a budget, two are rarely needed
-_FEW = 10  # untestable edges that are not worth a warning
-_MANY_UNTESTABLE = 0.1  # share of the edges
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    """When more pairs of settled columns nearly pass than chance explains, and which do."""
+
+    #: of two columns' variances (geometric mean), left by the model, below which they are settled:
+    #: of the pairs that nearly pass, cold models have .01 to .1, surveys and other real tables, in
+    #: which weak pairs nearly pass without any confusion, .3 to .7 (docs/decisions/015)
+    settled: float = 0.2
+    #: chance pairs of a column at the level where pairs nearly pass, as at the search's threshold:
+    #: of `n` columns they are ``n / 2``, with a standard deviation of its root
+    per_column: float = 1.0
+    excess: float = 2.0  # standard deviations beyond chance: about one table in 40
+    #: the same of rivals: each costs the tests of true edges information, so they are few
+    rivals: float = 0.1
+    #: times as many violating pairs as beside the tree, from which the joint order is worse: stars
+    #: 4 and more, common cause and chain 1.7; cold models .9 to 1.3 (docs/decisions/015)
+    worse: float = 1.5
+
+    def level(self, per_column: float, n: int) -> float:
+        """Return the p-value below which chance has some of the pairs of each column."""
+        return min(per_column / max(n - 1, 1), 1.0)
+
+    def limit(self, n: int) -> float:
+        """Return the number of pairs that chance explains."""
+        mean = 0.5 * self.per_column * n
+        return mean + self.excess * float(np.sqrt(mean))
+
+
+_DOUBT = _Doubt()
 _FIT_ROWS = 0.1  # weight of the ridge of the kept edges' fit, in rows: as in the judge
 _UNFITTED_ROWS, _MIN_TOL = 10.0, 1e-6  # left unfitted at most: what scores of pairs notice
 _ITERATIONS = 500
@@ -58,10 +94,11 @@ class Confirmation(NamedTuple):
 
     tests: EdgeTests  # the last test of each pair that was asked
     kept: Mask  # which of them are edges of the network
-    untestable: float  # share of them whose test had no information
+    rivals: list[Pair]  # pairs that nearly pass, if they are more than chance explains
     copies: Copies
     model: PairwiseMRF  # of the kept edges, with a negligible ridge
     rule: Penalty  # of the search, in units of the noise that this model leaves
+    joint: JointFit | None = None  # of all pairs, if the network was built in its order
 
     def tree(self) -> Tree:
         """Return all of it in arrays, for :meth:`of_tree`."""
@@ -70,10 +107,11 @@ class Confirmation(NamedTuple):
         return {
             "tests": self.tests._asdict() | {"groups": groups},
             "kept": self.kept,
-            "untestable": self.untestable,
+            "rivals": np.array(self.rivals, np.int64).reshape(-1, 2),
             "copies": self.copies.first,
             "model": {"edges": self.model.edges, "theta": self.model.theta},
             "noise": noise and vars(noise).copy(),
+            "joint": self.joint and self.joint.vector,
         }
 
     @classmethod
@@ -91,13 +129,8 @@ class Confirmation(NamedTuple):
             rule = replace(rule, noise=NoiseWeights(**tree["noise"]))
         model = PairwiseMRF(search.objective.schema, **tree["model"])
         kept, copies = tree["kept"][at], Copies(tree["copies"])
-        return cls(tests, kept, float(tree["untestable"]), copies, model, rule)
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether tests could not decide about many of the edges."""
-        many = self.untestable > _MANY_UNTESTABLE and self.untestable * len(self.kept) >= _FEW
-        return many and bool(self.kept.any())
+        joint = None if tree["joint"] is None else JointFit.of_vector(tree["joint"], n)
+        return cls(tests, kept, _pairs(tree["rivals"]), copies, model, rule, joint)
 
 
 def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> Confirmation:
@@ -108,17 +141,19 @@ def confirm(search: SearchState, stages: Stages, drawn: Mask | None = None) -> C
     # A given threshold holds for every edge, and so does a spent budget.
     widen = stages.plan.penalty == "auto" and search.reason in _COMPLETE
     tree, copies = _tree(stages.sample, search.problem.rules, widen)
-    network = _Decisions(search, stages, tree, copies, drawn)
+    network = _Decisions(search, stages, tree, copies, drawn, widen)
     network.dismiss(spared=frozenset(_pairs(tree)))
     network.dismiss()
     network.admit(network.candidates)
     network.fit()
-    for _ in range(_MAX_LOOKS if widen and network.n_pairs <= MAX_PAIRS else 0):
-        if not network.admit(network.violating()):
+    for _ in range(_MAX_LOOKS):
+        if not network.admit(network.violating):
             break
         network.fit()
-    network.dismiss(both_ends=True)
-    network.bridge(_pairs(tree))
+    by_tree = not (network.in_doubt and network.build_jointly())
+    network.drop_stand_ins()
+    if by_tree:
+        network.bridge(_pairs(tree))
     network.fit()
     return network.conclude()
 
@@ -133,6 +168,7 @@ class _Decisions:
         tree: Edges,
         copies: Copies,
         drawn: Mask | None,
+        widen: bool,
     ) -> None:
         self._search, self._copies, self._rules = search, copies, search.problem.rules
         objective, found = search.objective, search.graph.layout.edges
@@ -142,7 +178,7 @@ class _Decisions:
         candidates = np.unique(np.concatenate(each), axis=0)
         self.candidates = _pairs(candidates)
         self._n = len(objective.schema)
-        self.n_pairs = self._n * (self._n - 1) // 2
+        self._widen = widen and self._n * (self._n - 1) // 2 <= MAX_PAIRS
         self._network = Network(self._n, candidates)
         self._cut = Cut.of(stages.plan, objective.n_rows, self._rules)
         rows = stages.filled or stages.sample
@@ -155,12 +191,17 @@ class _Decisions:
         self._verdicts: dict[Pair, Verdict] = dict.fromkeys(_pairs(found), UNTESTABLE)
         self._solution: Solution | None = None
         self._rule = search.penalty
+        self._joint: JointFit | None = None
+        self._rivals: list[Pair] = []
+        self._violating: list[Pair] | None = None  # at the last fit, once it is asked for
 
-    def dismiss(self, *, spared: frozenset[Pair] = frozenset(), both_ends: bool = False) -> None:
+    def dismiss(
+        self,
+        spared: frozenset[Pair] = frozenset(),
+        strengths: Mapping[Pair, float] | None = None,
+    ) -> None:
         """Drop what fails, except for the spared."""
-        self._verdicts |= dismiss(
-            self._network, self._judge, self._cut, spared, both_ends=both_ends
-        )
+        self._verdicts |= dismiss(self._network, self._judge, self._cut, spared, strengths)
 
     def admit(self, pairs: list[Pair]) -> bool:
         """Add what passes, and drop what fails beside it; return whether anything was added."""
@@ -173,6 +214,54 @@ class _Decisions:
             return False
         self.dismiss()
         return True
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether more pairs of settled columns nearly pass than chance explains."""
+        near = self._near(_DOUBT.per_column)
+        self._rivals = near if len(near) > _DOUBT.limit(self._n) else []
+        return bool(self._rivals)
+
+    def _near(self, per_column: float) -> list[Pair]:
+        """Return the pairs of settled columns that nearly pass, the most significant first."""
+        pairs = np.array(self.violating, np.int64).reshape(-1, 2)
+        cells = np.ones(len(pairs), np.int64)
+        rules = self._rule, self._search.penalty
+        left, whole = (rule.edge_weights(pairs, cells) for rule in rules)
+        asked = _pairs(pairs[left < _DOUBT.settled * whole])
+        p = np.array([verdict.p_value for verdict in self._judge.ask(self._network, asked)])
+        order = np.argsort(p, kind="stable")
+        return [asked[k] for k in order if p[k] <= _DOUBT.level(per_column, self._n)]
+
+    def build_jointly(self) -> bool:
+        """Build the network of the strongest pairs of a joint fit, as many as were candidates.
+
+        Return whether it is: the fit must be affordable, and explain about as much.
+        """
+        objective = self._search.solution.objective
+        if not is_affordable(objective):
+            return False
+        joint, before, n_before = JointFit.of(objective), self._network, len(self.violating)
+        pairs = self._copies.stand_ins(joint.strongest(len(self.candidates)))
+        required = self._rules.required
+        pairs = np.unique(np.concatenate((pairs[self._rules.allows(pairs)], required)), axis=0)
+        self._network = Network(self._n, pairs)
+        self.dismiss(strengths=joint.strengths)
+        self.admit(_pairs(pairs))
+        self.fit()
+        if len(self.violating) > _DOUBT.worse * n_before:
+            self._network = before
+            self.dismiss()  # drops nothing: for the verdicts
+            return False
+        self._joint = joint
+        return True
+
+    def drop_stand_ins(self) -> None:
+        """Drop edges that stand in for pairs which nearly pass."""
+        found = stand_ins(self._network, self._near(_DOUBT.rivals), self._judge)
+        self._network.drop(set(found) - set(_pairs(self._rules.required)))
+        self.dismiss()
+        self._verdicts |= found
 
     def bridge(self, tree: list[Pair]) -> None:
         """Add tree edges between parts of the network, if their columns depend."""
@@ -198,9 +287,16 @@ class _Decisions:
             objective, rule, layout, layout.carry(*known), Stopping(tol, _ITERATIONS), quiet=True
         )
         self._rule = reweighed(search.penalty, objective, self._solution.theta, layout)
+        self._violating = None
 
+    @property
     def violating(self) -> list[Pair]:
-        """Return the pairs outside that violate optimality at the fit, in units of its noise."""
+        """The pairs outside that violate optimality at the fit, in units of its noise."""
+        if self._violating is None:
+            self._violating = self._compare() if self._widen else []
+        return self._violating
+
+    def _compare(self) -> list[Pair]:
         solution, pairs = self._solution, all_pairs(self._n)
         assert solution is not None
         pairs = pairs[find_pairs(pairs, solution.layout.edges, self._n) < 0]
@@ -215,7 +311,7 @@ class _Decisions:
         """Return the decisions; pairs that the search lacks become part of its graph."""
         search, solution, objective = self._search, self._solution, self._search.objective
         assert solution is not None
-        steps.adopt(search, np.array(list(self._verdicts), np.int64).reshape(-1, 2))
+        adopt(search, np.array(list(self._verdicts), np.int64).reshape(-1, 2))
         edges = search.graph.layout.edges
         each = Verdicts.of([self._verdicts.get(pair, UNTESTABLE) for pair in _pairs(edges)])
         kept = np.array([self._has(pair) for pair in _pairs(edges)], bool)
@@ -225,10 +321,11 @@ class _Decisions:
         return Confirmation(
             tests,
             kept,
-            float((each.dof == 0)[kept].mean()) if kept.any() else 0.0,
+            self._rivals,
             self._copies,
             PairwiseMRF(objective.schema, solution.layout.edges, tables),
             self._rule,
+            self._joint,
         )
 
     def _has(self, pair: Pair) -> bool:
@@ -248,7 +345,7 @@ def test_all(search: SearchState, stages: Stages) -> Confirmation:
     if search.policy.shrinks:
         model = refit(search, search.penalty.ridge)
     n, kept = len(objective.schema), np.ones(len(edges), bool)
-    return Confirmation(tests, kept, 0.0, Copies(np.arange(n)), model, search.penalty)
+    return Confirmation(tests, kept, [], Copies(np.arange(n)), model, search.penalty)
 
 
 def _pairs(edges: Edges) -> list[Pair]:

@@ -24,11 +24,15 @@ class PairRanking(NamedTuple):
 def rank_all_pairs(found: Confirmation, scored: ScoredPairs, rule: Penalty) -> PairRanking:
     """Rank the edges of a network by their p-values, then the other pairs by their scores.
 
+    If the network was built in the order of a fit of all pairs, by their strengths in that.
+
     Scores by the noise of a rule are taken in units of the noise that the network leaves.
     """
     kept = np.flatnonzero(found.kept)
     tests = found.tests
     best = kept[np.lexsort((-tests.statistic[kept], tests.p_value[kept]))]
+    if found.joint is not None:
+        best = kept[np.argsort(-found.joint.strengths_of(tests.edges[kept]), kind="stable")]
     edges, others, scores = tests.edges[best], scored.pairs, scored.scores
     if not scored.exhaustive:
         others = tests.edges[~found.kept]
@@ -38,7 +42,10 @@ def rank_all_pairs(found: Confirmation, scored: ScoredPairs, rule: Penalty) -> P
         cells = np.ones(len(others), np.int64)
         noise = rule.edge_weights(others, cells) / found.rule.edge_weights(others, cells)
         scores = scores * noise
-        order = np.argsort(-scores, kind="stable")
+        strengths = scores
+        if found.joint is not None:
+            strengths = found.joint.strengths_of(others)
+        order = np.argsort(-strengths, kind="stable")
     pairs = np.concatenate((edges, others[order]))
     is_kept = np.arange(len(pairs)) < len(edges)
     score = np.concatenate((np.full(len(edges), np.nan), scores[order] / (rule.penalty or 1.0)))

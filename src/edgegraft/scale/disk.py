@@ -177,7 +177,7 @@ def open_store(
     r"""Return the store of a table that need not fit in memory.
 
     `X` is whatever :func:`edgegraft.ingest.pack` takes. Stores of files are kept in `folder`, by
-    default that of :func:`cache_folder`, and found again as long as the files are the same; all
+    default :func:`cache_folder`, and found again as long as the files are the same; all
     stores of the folder take at most `max_bytes`. A store of anything else goes when the store is
     closed. Also refused: a file that changes while it is read, rows beyond `max_bytes`, a full
     disk. Nothing is left behind.
