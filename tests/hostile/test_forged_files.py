@@ -44,9 +44,7 @@ def test_a_request_may_name_its_own_folder_only(tmp_path):
         {"output": "/etc/m"},
     ):
         path.write_text(json.dumps(content | changed))
-        with pytest.raises(
-            DataError, match=r"run\.json' says to write to .* outside of its folder"
-        ):
+        with pytest.raises(DataError, match=r"run\.json' says to write to .* outside of its"):
             _check_within(checkpoint, Request.read(checkpoint), None)
     path.write_text(json.dumps(content | {"output": str(tmp_path / "m")}))
     _check_within(checkpoint, Request.read(checkpoint), None)

@@ -40,12 +40,20 @@ _HEADERS = {
 }
 
 
+class _Application(Flask):
+    """Logs faults without their addresses, which contain the token."""
+
+    def log_exception(self, exc_info: Any) -> None:
+        """Log the traceback alone."""
+        self.logger.error("a request failed", exc_info=exc_info)
+
+
 def build_app(explorer: Explorer, token: str, port: int) -> Flask:
     """Return the application that shows a model to clients whose address begins with the token.
 
     The port of the server is part of the accepted Host headers.
     """
-    app = Flask(
+    app = _Application(
         "edgegraft.report",
         template_folder=_ASSETS,
         static_folder=_ASSETS,
@@ -53,10 +61,6 @@ def build_app(explorer: Explorer, token: str, port: int) -> Flask:
     )
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY
     app.register_blueprint(_routes(explorer), url_prefix=f"/{token}")
-    app.log_exception = lambda error: app.logger.error(  # type: ignore[method-assign]
-        "a request failed",
-        exc_info=error,  # not its address, which has the token
-    )
     tickets = app.config["TICKETS"] = set[str]()
     hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
 
