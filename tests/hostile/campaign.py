@@ -31,7 +31,7 @@ from edgegraft.learn.discovery import resume_discovery
 from edgegraft.scale.disk import open_store
 from edgegraft.scale.store import DiskStore
 from edgegraft.table import PackedTable
-from tests.hostile import chosen_files, processes, writers
+from tests.hostile import chosen_files, processes, varied_tables, writers
 from tests.hostile.writers import codes_of
 
 LIMIT = 10.0  # seconds for one damaged file
@@ -176,6 +176,11 @@ ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
         "VCF files that are cut or damaged in a line, an index that counts more variants, and "
         "damaged .fam and .bim files",
         lambda folder, n: count(chosen_files.genotypes(folder, n)),
+    ),
+    "varied-tables": (
+        "fits of tables with copies, hubs, constants, few rows, missing cells, numbers and "
+        "weights, under which any warning of arithmetic or of an old interface is an error",
+        lambda folder, n: count(varied_tables.fit_quietly(n)),
     ),
     "threads-and-forks": ("fits in four threads at once, and in forks", threads_and_forks),
     "kills": (

@@ -13,6 +13,7 @@ SHORT = {
     "checkpoints": 20,
     "bombs": 0,
     "genotypes": 12,
+    "varied-tables": 12,
     "threads-and-forks": 1,
 }
 
