@@ -9,6 +9,7 @@ as Python (``drop=['id']``), the command line as options (``--drop id``).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -150,6 +151,14 @@ def import_extra(package: str, extra: str, purpose: str) -> Any:
 
 class DiskFullError(Message, OSError):
     """The disk has no space left for a file; no part of it is left behind."""
+
+    @classmethod
+    def at(cls, path: object, cause: OSError, *remedy: str | Argument) -> DiskFullError:
+        """Return the error for a file that could not be written, with the number of its cause."""
+        why = os.strerror(cause.errno or 0).lower()
+        full = cls(f"the disk of '{path}' is full ({why}); nothing was left behind", *remedy)
+        full.errno = cause.errno
+        return full
 
 
 class ClusterError(RuntimeError):

@@ -15,8 +15,8 @@ from edgegraft.errors import DataError, TooFewRowsWarning
 from edgegraft.grafting.problem import losses
 from edgegraft.learn import Plan, discover
 from edgegraft.model import PairwiseMRF
-from edgegraft.table import PackedTable, Schema, Variable
-from edgegraft.table.blocks import TableRows, distinct_rows
+from edgegraft.table import PackedTable, Schema, TableRows, Variable
+from edgegraft.table.blocks import distinct_rows
 from tests.cli.running import COMMAND
 from tests.explorer_cases import HOST, TOKEN, client_of, grid_model
 

@@ -11,7 +11,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.grafting import candidates, loop
 from edgegraft.grafting.policies import choose_policy
 from edgegraft.learn import Problem, SearchState, Settings, certify, grow
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.rank import rank_pairs
 from tests.learn_cases import make_loss, make_table
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgegraft.core import Layout
-from edgegraft.inference.bp import BeliefPropagation
-from edgegraft.inference.trw import TreeReweighted
+from edgegraft.inference import BeliefPropagation, TreeReweighted
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all
 
 ENGINES = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgegraft.core.pairs import pair_ids
+from edgegraft.core import pair_ids
 from edgegraft.grafting import BestChoice, CandidateStream, Reservoir
 
 N = 16

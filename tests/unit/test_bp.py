@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from edgegraft.core import Layout
-from edgegraft.core.pairs import find_pairs
+from edgegraft.core import Layout, find_pairs
 from edgegraft.errors import EdgeError, ModelError
-from edgegraft.inference.bp import BeliefPropagation
+from edgegraft.inference import BeliefPropagation
 from edgegraft.inference.messages import wire
 from edgegraft.kernels.messages.updates import WIDEST
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft import fit_parameters, refit_by_likelihood
-from edgegraft.core import Layout
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import Layout, all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ConvergenceWarning, DataError, ModelError
@@ -26,9 +25,8 @@ from edgegraft.learn.by_likelihood import Gain
 from edgegraft.learn.graph_likelihood import GraphLikelihood
 from edgegraft.learn.margins import compare_margins, match_margins
 from edgegraft.model import PairwiseMRF, questions
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableRows
+from edgegraft.objective import Likelihood
+from edgegraft.table import PackedTable, Schema, TableRows
 from tests.conftest import DEVICE
 from tests.zoo import ZOO, truth
 

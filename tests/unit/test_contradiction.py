@@ -18,8 +18,7 @@ from edgegraft.inference import (
     ExactEngine,
     TreeReweighted,
 )
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Likelihood, Penalty
 from edgegraft.optimize import Stopping, minimize
 from edgegraft.table import PackedTable
 

@@ -8,8 +8,8 @@ import pytest
 from edgegraft.core import Layout
 from edgegraft.core.edge_tables import fit_margins
 from edgegraft.errors import MemoryBudgetError, ModelError
+from edgegraft.inference import GibbsEngine
 from edgegraft.inference.chains import make_streams, scattered, tables_of
-from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.kernels.gibbs.sweeps import add_moments
 from tests.zoo import ZOO, truth
 

@@ -16,7 +16,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.grafting import candidates
 from edgegraft.grafting.policies import choose_policy
 from edgegraft.learn import Problem, SearchState, Settings, grow, run_search
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.rank import rank_pairs
 from tests.learn_cases import PENALTY, Log, grow_logged, make_loss, make_table, penalised
 

@@ -14,8 +14,7 @@ from edgegraft.errors import ConvergenceWarning
 from edgegraft.grafting.state import MAX_RETURNS
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Problem, SearchState, certify, grow
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Likelihood, Penalty
 from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table, penalised
 

@@ -6,22 +6,19 @@ import numpy as np
 import pytest
 
 from edgegraft.conditional.features import Features
-from edgegraft.core import Layout
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import Layout, all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_grid, make_scale_free
 from edgegraft.estimators import GraftedMRF
+from edgegraft.inference import ExactEngine, GibbsEngine
 from edgegraft.inference.chains import Chains, HostChains, make_streams
-from edgegraft.inference.exact import ExactEngine
-from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.ingest import pack
 from edgegraft.learn import discovery, margins, model_shares
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
 from edgegraft.learn.model_shares import find_shares
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
+from edgegraft.objective import Likelihood
+from edgegraft.table import PackedTable, TableRows
 
 
 def differences(model, table, engine=None):

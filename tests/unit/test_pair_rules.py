@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from edgegraft import GraftedMRF, read_details
 from edgegraft.cli.app import app
 from edgegraft.config import GraftingSettings
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import all_pairs
 from edgegraft.datasets import make_chain
 from edgegraft.errors import SettingError
 from edgegraft.grafting.pair_rules import PairRules

@@ -8,9 +8,9 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.errors import ModelError
-from edgegraft.inference.bp import BeliefPropagation
+from edgegraft.inference import BeliefPropagation, TreeReweighted
 from edgegraft.inference.messages import wire
-from edgegraft.inference.trw import TreeReweighted, cover
+from edgegraft.inference.trw import cover
 from edgegraft.io import read_uai
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all
 

@@ -147,7 +147,7 @@ class StageFile:
             self._write()
         except OSError as error:
             warnings.warn(
-                f"a checkpoint could not be written to '{self.path}' ({error.strerror}): the "
+                f"a checkpoint could not be written to '{self.path}' ({error}): the "
                 "search continues, and the last file, if there is one, is kept",
                 RuntimeWarning,
                 stacklevel=4,

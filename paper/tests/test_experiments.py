@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from paper.page import Page
-from paper.reservoir import Draws
-from paper.reservoir import run as draw_reservoirs
 
 from edgegraft.errors import FileFormatError
 from paper import EXPERIMENTS, Cell, Context, Experiment, reproduce
-
-pytestmark = pytest.mark.paper
+from paper.page import Page
+from paper.reservoir import Draws
+from paper.reservoir import run as draw_reservoirs
 
 
 @dataclass(frozen=True)

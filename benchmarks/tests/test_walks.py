@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from benchmarks import walks
 
 pytest.importorskip("typer", reason="one of the walks is that of the command line")

@@ -6,6 +6,7 @@ import re
 import tomllib
 
 import pytest
+
 from release import tour
 from release.environments import ROOT, SUPPORTED, oldest
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from paper.complexity import Count
-from paper.propagation import CountedPropagation
-from paper.timed_search import Snapshots, TimedSearch, run_search, synthetic
-from paper.versions import METHODS, learner, with_method
 
 from edgegraft.core import Layout
 from edgegraft.errors import FileFormatError
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Event, Settings, StopReason, grow
 from paper import Context, complexity, public, timed_search
-
-pytestmark = pytest.mark.paper
+from paper.complexity import Count
+from paper.propagation import CountedPropagation
+from paper.timed_search import Snapshots, TimedSearch, run_search, synthetic
+from paper.versions import METHODS, learner, with_method
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from benchmarks.rivals.page import replaced, write_page
 from benchmarks.rivals.summary import spread, summarise, verdict
 

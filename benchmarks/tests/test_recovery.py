@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from benchmarks.recovery import least_rows
 from benchmarks.recovery.methods import Method, screening
 from benchmarks.recovery.models import POINTS, Point, Sample, random_regular, torus

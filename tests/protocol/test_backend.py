@@ -1,4 +1,4 @@
-"""Sums over rows by PyTorch: those of the kernels, in however many steps."""
+"""Protocol of backends: their sums over rows are those of the kernels, in any number of steps."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ import pytest
 
 from edgegraft import GraftedMRF, plugins
 from edgegraft.config import GraftingSettings, Plan
-from edgegraft.core import Layout
+from edgegraft.core import Layout, all_pairs, find_pairs
 from edgegraft.core.backend import Backend, find_backend
-from edgegraft.core.pairs import all_pairs, find_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.device import TorchBackend, device, pair_fit
 from edgegraft.device.device import Device
 from edgegraft.errors import MemoryBudgetError, MissingExtraError, SettingError
 from edgegraft.ingest import pack
-from edgegraft.learn.discovery import discover
-from edgegraft.objective.penalty import Penalty, norms_of
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.solver import minimize
+from edgegraft.learn import discover
+from edgegraft.objective import Penalty, Pseudolikelihood
+from edgegraft.objective.penalty import norms_of
+from edgegraft.optimize import minimize
+from edgegraft.rank import screen
 from edgegraft.rank.correlations import Correlations
 from edgegraft.rank.mean_fields import penalised_fit
-from edgegraft.rank.ranking import screen
 from edgegraft.scale.cluster import ClusterRows
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import StoredRows, TableRows, as_rows
+from edgegraft.table import PackedTable, StoredRows, TableRows
+from edgegraft.table.blocks import as_rows
 from tests.cli.running import edgegraft
 from tests.conftest import DEVICE, CutTable, random_codes
 

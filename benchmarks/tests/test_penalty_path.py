@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.learn_cases import Log, make_loss, make_table, penalised
+
 from benchmarks.penalty_path import (
     ebic,
     instability,
@@ -11,15 +13,13 @@ from benchmarks.penalty_path import (
     most_stable,
     penalty_path,
 )
-
 from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
 from edgegraft.grafting.problem import penalty_of
 from edgegraft.learn import Plan, grow
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.table import PackedTable
-from tests.learn_cases import Log, make_loss, make_table, penalised
 
 
 @pytest.fixture(scope="module")

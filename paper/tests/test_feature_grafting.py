@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from paper.feature_grafting import FeaturePenalty, graft_features
+from tests.learn_cases import make_loss, make_table
 
 from edgegraft.core import Layout
 from edgegraft.optimize import Stopping, minimize
+from paper.feature_grafting import FeaturePenalty, graft_features
 from tests import fit_checks
-from tests.learn_cases import make_loss, make_table
-
-pytestmark = pytest.mark.paper
 
 PENALTY, TOL = 0.02, 1e-5
 

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from benchmarks.rivals import problems
 from benchmarks.rivals.__main__ import main
 from benchmarks.rivals.figures import f1, held_out, judge, ranking_figures
@@ -16,7 +17,6 @@ from benchmarks.rivals.problems import Problem, recoded
 from benchmarks.rivals.registry import RIVALS, Rival
 from benchmarks.rivals.regressions import Regressions
 from benchmarks.rivals.tools.grafted import fit_dense, fit_rank
-
 from edgegraft.datasets import make_chain, make_scale_free
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits are those of Unix")
@@ -41,7 +41,7 @@ def bench(tmp_path, chain):
 
 
 def fake(name):
-    return Rival(name, f"tests.fake_rivals:{name}", (), "")
+    return Rival(name, f"benchmarks.tests.fake_rivals:{name}", (), "")
 
 
 def ring(strengths):

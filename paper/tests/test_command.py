@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from paper.__main__ import main
-
-from paper import EXPERIMENTS
 from tests.cli.running import refused
 
-pytestmark = pytest.mark.paper
+from paper import EXPERIMENTS
+from paper.__main__ import main
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from edgegraft.counts import PairCounts
 from edgegraft.errors import EdgeError, MemoryBudgetError
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import StoredRows
+from edgegraft.table import PackedTable, Schema, StoredRows
 from tests.conftest import CutTable, count_pair, random_codes
 
 STATES = [2, 3, 1, 5, 4, 21, 70, 17, 300, 9, 64, 65]

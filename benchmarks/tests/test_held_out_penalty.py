@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.held_out_penalty import choose_penalty
 
+from benchmarks.held_out_penalty import choose_penalty
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError
 from edgegraft.optimize import fit_parameters
