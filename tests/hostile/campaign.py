@@ -31,7 +31,7 @@ from edgegraft.learn.discovery import resume_discovery
 from edgegraft.scale.disk import open_store
 from edgegraft.scale.store import DiskStore
 from edgegraft.table import PackedTable
-from tests.hostile import processes, writers
+from tests.hostile import chosen_files, processes, writers
 from tests.hostile.writers import codes_of
 
 LIMIT = 10.0  # seconds for one damaged file
@@ -166,6 +166,16 @@ ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
     "links": (
         "writing through links to private files, which stay links and private",
         lambda folder, n: count(writers.replace_linked_files(folder)),
+    ),
+    "bombs": (
+        "small files that become large: lines, cells, rows, blank lines and quotes, compressed, "
+        "and spreadsheets; read within 16 MB",
+        lambda folder, n: count(chosen_files.bombs(folder)),
+    ),
+    "genotypes": (
+        "VCF files that are cut or damaged in a line, an index that counts more variants, and "
+        "damaged .fam and .bim files",
+        lambda folder, n: count(chosen_files.genotypes(folder, n)),
     ),
     "threads-and-forks": ("fits in four threads at once, and in forks", threads_and_forks),
     "kills": (

@@ -11,6 +11,8 @@ SHORT = {
     "packed-tables": 60,
     "stores": 60,
     "checkpoints": 20,
+    "bombs": 0,
+    "genotypes": 12,
     "threads-and-forks": 1,
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgegraft.counts import PairCounts
-from edgegraft.datasets import make_scale_free
+from edgegraft.datasets import make_scale_free, make_star
 from edgegraft.errors import MemoryBudgetError
 from edgegraft.grafting import candidates
 from edgegraft.grafting.problem import chance_level, search_settings
@@ -219,3 +219,11 @@ def test_triangles_are_looked_for_again_only_when_the_graph_has_grown(monkeypatc
     for _ in range(3):
         candidates.fill(growth)
     assert len(looks) == 1
+
+
+def test_edges_that_are_added_for_a_test_do_not_undo_convergence():
+    options = {"couplings": "ising", "coupling_range": (1.0, 1.5)}
+    data = make_star(12, n_rows=150, random_state=0, **options)
+    found = discover(PackedTable.from_codes(data.X.astype(int)))
+    assert len(found.tests.edges) > len(found.model.edges)
+    assert found.converged

@@ -16,10 +16,10 @@ import numpy as np
 
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
-from edgegraft.core.cholesky import factorise, invert, solve
 from edgegraft.core.pairs import find_pairs
 from edgegraft.core.threads import lazy
 from edgegraft.core.types import Floats, Integers
+from edgegraft.kernels.cholesky import factorise, invert, solve
 from edgegraft.kernels.conditionals.distinct import (
     Design,
     add_rows,
@@ -131,7 +131,9 @@ class Conditional:
         """The fit of all parameters."""
         first = self._first
         metric = Metric(first.information)
-        return Fit(first.theta, first.value, metric) if self.is_fitted else self._climb(first, metric)
+        return (
+            Fit(first.theta, first.value, metric) if self.is_fitted else self._climb(first, metric)
+        )
 
     @lazy
     def inverse(self) -> Floats:

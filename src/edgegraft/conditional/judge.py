@@ -135,7 +135,8 @@ class Judge:
         fitted: tuple[Layout, Floats] | None = None,
     ) -> None:
         self.rows, self._level, self._n_jobs = rows, level, resolve_jobs(n_jobs)
-        self._sizes, self._free = rows.sizes.tolist(), rows.free.tolist()
+        self._sizes: list[int] = rows.sizes.tolist()
+        self._free: list[int] = rows.free.tolist()
         self._fitted = fitted  # tables of a model from which first fits begin
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
         self._known: dict[tuple[Pair, _Key], Verdict] = {}

@@ -2,8 +2,8 @@
 
 Rows enter a conditional through the states of its column and of its neighbours alone, so those are
 counted: a configuration is a mixed-radix code, which has a cell of its own while codes are few and
-a spread one beyond. Weights, sampling weights and drawn cells are weights of configurations; clusters
-need to know which row has which configuration.
+a spread one beyond. Weights, sampling weights and drawn cells are weights of configurations;
+clusters need to know which row has which configuration.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class lazy(Generic[Result]):  # noqa: N801 (used as a decorator, like `property`)
+class lazy(Generic[Result]):
     """An attribute that is worked out when it is first asked for.
 
     `functools.cached_property` has one lock for all objects before Python 3.12, so that threads

@@ -21,7 +21,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from edgegraft.core.atomic import Closing, disk_full_named
-from edgegraft.errors import DataError, DataTypeError, FileFormatError, MissingExtraError, listing
+from edgegraft.errors import (
+    DataError,
+    DataTypeError,
+    FileFormatError,
+    MemoryBudgetError,
+    MissingExtraError,
+    listing,
+)
 from edgegraft.ingest.cells import Place
 from edgegraft.table.arrow import kind_of, plain_type
 
@@ -224,7 +231,7 @@ def explained(path: Path, format_name: str) -> Iterator[None]:
     """Turn the errors of another library's reader into one that names the file."""
     try:
         yield
-    except (DataError, DataTypeError, MissingExtraError):
+    except (DataError, DataTypeError, MemoryBudgetError, MissingExtraError):
         raise
     except Exception as error:
         if isinstance(error, MemoryError) and not isinstance(error, pa.ArrowException):

@@ -8,9 +8,10 @@ gone since is asked again. The fit of the kept edges scores all other pairs, and
 optimality is asked too. At last a tree edge whose ends the network leaves apart is judged by its
 marginal dependence.
 
-If more pairs nearly pass than chance explains, the rows hardly tell who is linked, and the tree is
-one of chance. The candidates are then the pairs that stand out in a fit of all pairs, dismissed in
-the order of their strengths in it. Of what is left, edges that stand in for others go.
+In a cold model columns are nearly settled by their neighbours. If more pairs of such columns nearly
+pass than chance explains, the rows hardly tell who is linked, and the tree is one of chance. The
+candidates are then the pairs that stand out in a fit of all pairs, dismissed in the order of their
+strengths in it. Edges that stand in for such pairs go.
 """
 
 from __future__ import annotations
@@ -56,8 +57,12 @@ _MAX_LOOKS = 3  # at pairs outside of the network; a budget, two are rarely need
 
 @dataclass(frozen=True)
 class _Doubt:
-    """When more pairs nearly pass than chance explains, and which do."""
+    """When more pairs of settled columns nearly pass than chance explains, and which do."""
 
+    #: of two columns' variances (geometric mean), left by the model, below which they are settled:
+    #: of the pairs that nearly pass, cold models have .01 to .1, surveys and other real tables, in
+    #: which weak pairs nearly pass without any confusion, .3 to .7 (docs/decisions/015)
+    settled: float = 0.2
     #: chance pairs of a column at the level where pairs nearly pass, as at the search's threshold:
     #: of `n` columns they are ``n / 2``, with a standard deviation of its root
     per_column: float = 1.0
@@ -212,14 +217,18 @@ class _Decisions:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether more pairs nearly pass than chance explains."""
+        """Whether more pairs of settled columns nearly pass than chance explains."""
         near = self._near(_DOUBT.per_column)
         self._rivals = near if len(near) > _DOUBT.limit(self._n) else []
         return bool(self._rivals)
 
     def _near(self, per_column: float) -> list[Pair]:
-        """Return the pairs outside that nearly pass, the most significant first."""
-        asked = self.violating
+        """Return the pairs of settled columns that nearly pass, the most significant first."""
+        pairs = np.array(self.violating, np.int64).reshape(-1, 2)
+        cells = np.ones(len(pairs), np.int64)
+        rules = self._rule, self._search.penalty
+        left, whole = (rule.edge_weights(pairs, cells) for rule in rules)
+        asked = _pairs(pairs[left < _DOUBT.settled * whole])
         p = np.array([verdict.p_value for verdict in self._judge.ask(self._network, asked)])
         order = np.argsort(p, kind="stable")
         return [asked[k] for k in order if p[k] <= _DOUBT.level(per_column, self._n)]

@@ -190,10 +190,11 @@ def resume_discovery(
 def _learn(stages: Stages, observers: Sequence[Observer], interruption: Interruption) -> Discovery:
     plan, file = stages.plan, stages.file
     ended = stages.search(observers)  # rank, admit
+    converged = ended.solution.info.converged  # before tests add edges
     search, network = decide(ended, stages)  # dismiss, admit again, dismiss
     tests, kept = network.tests, network.kept
     fitted, fit_converged, final = last_fit(search, kept, plan, file)
-    converged = ended.solution.info.converged and fit_converged
+    converged = converged and fit_converged
     matched, agreement = _match_shares(fitted, search, stages)
     model = matched.with_edge_columns(
         _edge_columns(matched.edges, network.model, tests, stages, search)

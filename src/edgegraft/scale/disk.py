@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replacing
+from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import Argument, DiskFullError, FileFormatError, MemoryBudgetError
 from edgegraft.ingest.column_kinds import settled_schema
@@ -36,9 +37,9 @@ from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
 from edgegraft.ingest.options import ReadOptions, enough, read_size
-from edgegraft.ingest.rows import Budget, OpenRows
+from edgegraft.ingest.rows import Budget, OpenRows, read_table
 from edgegraft.scale.store import FORMAT, DiskStore, StoreWriter, block_rows, write_store
-from edgegraft.table import Schema
+from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import SAMPLE_ROWS, StoredRows
 
 #: Bytes that stores may take together on disk, by default.
@@ -78,16 +79,18 @@ def cache_folder() -> Path:
 def open_rows(
     X: Any, schema: Schema | None, options: ReadOptions, weights: ArrayLike | None
 ) -> OpenRows:
-    """Return the rows of files or of a stream, within ``max_memory``; the plug-in of rows on disk.
+    """Return the rows of a table within ``max_memory``; the plug-in of rows on disk.
 
     Rows that fit there after all come in memory.
     """
     limit = read_size(options.max_memory or 0)
     check_limit(limit)
+    if isinstance(X, PackedTable):
+        return _in_memory(X, schema, limit, weights)
     size = CACHE_SIZE if options.cache_size is None else read_size(options.cache_size)
     folder = options.cache_dir
-    if folder is None and table_kind(X) is TableKind.STREAM:
-        folder = gettempdir()  # what a stream leaves on disk is not kept
+    if folder is None and table_kind(X) is not TableKind.PATH:
+        folder = gettempdir()  # the store of what has no files is not kept
     store = open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)
     try:
         n_jobs = resolve_jobs(options.n_jobs)
@@ -99,6 +102,22 @@ def open_rows(
     except BaseException:
         store.close()
         raise
+
+
+def _in_memory(
+    X: PackedTable, schema: Schema | None, limit: int, weights: ArrayLike | None
+) -> OpenRows:
+    """Return a packed table, which is learned from in memory or not at all."""
+    needed = needed_for_all(X.n_rows, X.n_variables)
+    if needed > limit:
+        raise MemoryBudgetError(
+            f"a packed table is learned from in memory, and {X.n_rows:,} rows of {X.n_variables:,} "
+            f"columns may take {enough(needed)}: allow that (",
+            Argument("max_memory"),
+            ") or give the file or frame that it was packed from",
+        )
+    table = read_table(X, schema)
+    return OpenRows(table, None if weights is None else check_weights(weights, table.n_rows))
 
 
 def check_limit(limit: int) -> None:

@@ -37,7 +37,7 @@ class Design(NamedTuple):
 
 @kernel
 def number_codes(code, table, place, first):
-    """Number distinct codes in the order in which they appear, and return how many there are.
+    """Give distinct codes numbers in the order in which they appear; return how many there are.
 
     `place` is the number of each row's code, `first` the row in which it appears. `table` has a
     cell of -1 for every code, or a power of two of them, more than rows, into which codes are

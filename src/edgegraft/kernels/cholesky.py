@@ -11,8 +11,10 @@ from ctypes import CFUNCTYPE, byref, c_int, c_void_p
 from functools import cache
 
 import numpy as np
+from numba.extending import get_cython_function_address
+from numpy.typing import NDArray
 
-from edgegraft.core.types import Floats
+Floats = NDArray[np.float64]
 
 _LOWER = b"U"  # the lower triangle of rows is the upper one of LAPACK's columns
 
@@ -20,8 +22,6 @@ _LOWER = b"U"  # the lower triangle of rows is the upper one of LAPACK's columns
 @cache
 def _routine(name: str, n_arguments: int) -> Callable[..., None]:
     """Return a routine of LAPACK, called without the lock."""
-    from numba.extending import get_cython_function_address
-
     address = get_cython_function_address("scipy.linalg.cython_lapack", name)
     return CFUNCTYPE(None, *[c_void_p] * n_arguments)(address)
 
