@@ -23,12 +23,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from edgegraft.conditional.admission import admit, bridge, dismiss, stand_ins
+from edgegraft.conditional.admission import admit, bridge, dismiss
 from edgegraft.conditional.judge import UNTESTABLE, Judge, Network, Pair, Verdict, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, find_pairs
-from edgegraft.core.types import Edges, Mask, Tree
+from edgegraft.core.types import Edges, Floats, Mask, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.grafting import steps
 from edgegraft.grafting.events import StopReason
@@ -69,6 +69,7 @@ class _Doubt:
     excess: float = 2.0  # standard deviations beyond chance: about one table in 40
     #: the same of rivals: each costs the tests of true edges information, so they are few
     rivals: float = 0.1
+    significant: float = 0.05  # p-value that an edge needs beside rivals: the usual one of a test
     #: times as many violating pairs as beside the tree, from which the joint order is worse: stars
     #: 4 and more, common cause and chain 1.7; cold models .9 to 1.3 (docs/decisions/015)
     worse: float = 1.5
@@ -257,11 +258,18 @@ class _Decisions:
         return True
 
     def drop_stand_ins(self) -> None:
-        """Drop edges that stand in for pairs which nearly pass."""
-        found = stand_ins(self._network, self._near(_DOUBT.rivals), self._judge)
-        self._network.drop(set(found) - set(_pairs(self._rules.required)))
+        """Drop edges that are not significant beside pairs which nearly pass, the weakest first."""
+        rivals, edges = set(self._near(_DOUBT.rivals)), set(self._network.edges)
+        strengths = {pair: self._verdicts[pair].statistic for pair in edges} | dict.fromkeys(
+            rivals, np.inf
+        )
+        spared = frozenset(rivals.union(_pairs(self._rules.required)))
+        self._network.add(rivals)
+        asked = dismiss(self._network, self._judge, _significant, spared, strengths)
+        self._network.drop(rivals)
+        dropped = {pair: asked[pair] for pair in edges if not self._has(pair)}
         self.dismiss()
-        self._verdicts |= found
+        self._verdicts |= dropped
 
     def bridge(self, tree: list[Pair]) -> None:
         """Add tree edges between parts of the network, if their columns depend."""
@@ -346,6 +354,10 @@ def test_all(search: SearchState, stages: Stages) -> Confirmation:
         model = refit(search, search.penalty.ridge)
     n, kept = len(objective.schema), np.ones(len(edges), bool)
     return Confirmation(tests, kept, [], Copies(np.arange(n)), model, search.penalty)
+
+
+def _significant(edges: Edges, p_values: Floats, n_others: int) -> Mask:
+    return np.asarray(p_values <= _DOUBT.significant)
 
 
 def _pairs(edges: Edges) -> list[Pair]:
