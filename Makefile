@@ -26,7 +26,7 @@ demo: $(VENV)/.installed-demo ## install and learn from the bundled survey, into
 	$(BIN)/edgegraft demo $(DEMO) --force
 
 test: lint types imports ## lint, types, import rules, the test suite and the doctests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not levels and not paper and not (cluster and slow)"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not levels and not (cluster and slow)"
 
 test-cluster: $(VENV)/.installed-dev ## tests of clusters whose workers and scheduler are killed
 	$(BIN)/python -m pytest -m cluster tests/cluster
@@ -38,16 +38,16 @@ test-browser: $(VENV)/.installed-browser ## tests of the pages in headless Chrom
 	$(BIN)/python -m pytest -m browser tests/browser
 
 test-gpu: $(VENV)/.installed-dev ## tests of the device package on a GPU
-	EDGEGRAFT_TEST_DEVICE=cuda $(BIN)/python -m pytest tests/unit/test_device.py tests/unit/test_chains.py tests/protocol/test_objectives.py
+	EDGEGRAFT_TEST_DEVICE=cuda $(BIN)/python -m pytest tests/protocol/test_backend.py tests/protocol/test_objectives.py tests/unit/test_chains.py
 
 test-paper: $(VENV)/.installed-dev ## tests of the paper's experiments at small size
-	$(BIN)/python -m pytest tests/paper paper
+	$(BIN)/python -m pytest paper
 
 test-levels: $(VENV)/.installed-dev ## rates of false edges and F1 over many seeds (about an hour of one core; SCALE=0.1)
 	EDGEGRAFT_LEVELS_SCALE=$(SCALE) $(BIN)/python -m pytest -m levels tests/bars/test_levels.py
 
 fast: $(VENV)/.installed-dev ## the quick tests only
-	$(BIN)/python -m pytest -m "not slow and not browser and not levels and not paper"
+	$(BIN)/python -m pytest -m "not slow and not browser and not levels"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

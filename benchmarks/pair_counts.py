@@ -148,7 +148,7 @@ def from_the_bound(n: int) -> Row:
 
 def saturate(planes: np.ndarray, repeats: int) -> int:
     """Return a sum of popcounts that keeps only the vector units busy."""
-    from edgegraft.kernels.counting.pairs import Planes, count_planes
+    from edgegraft.kernels.counting import Planes, count_planes
 
     out = np.zeros(25, np.int64)
     table = Planes(planes, np.array([0, 4, 8]), np.array([4, 4]), np.array([False, False]))

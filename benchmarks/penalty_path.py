@@ -127,7 +127,7 @@ def penalty_path(
             settings = search_settings(plan, len(table.schema))
             growth = grow(loss, step, settings, counts=counts, observers=observers)
         else:
-            growth = run_search(growth.warm(growth.problem.changed(penalty=step)), observers)
+            growth = run_search(growth.warm(replace(growth.problem, penalty=step)), observers)
         points.append(_point(growth, plan, held_out, started))
         if growth.reason and growth.reason.requested:
             break

@@ -89,7 +89,7 @@ def _paper(
 ) -> Learner:
     # Tables are counted once and kept, as in the paper: only the first use of a pair has a cost.
     counts = MemoizedCounts(TableRows(table, n_jobs=n_jobs))
-    engine = CountedPropagation(tol=_MESSAGE_TOL, pair_method="product")
+    engine = CountedPropagation(tol=_MESSAGE_TOL)
     rule = Penalty(
         PAPER_PENALTY if penalty is None else penalty,
         PAPER_RIDGE if ridge is None else ridge,
@@ -104,7 +104,6 @@ def _paper(
         max_touching=1,
         hub_threshold="mean",
         priority="uniform",
-        full_queue=True,
         requeue=False,
         keep_zeros=True,
         growth_iterations=_TO_TOLERANCE,

@@ -21,7 +21,7 @@ from release.environments import BUILD, ROOT, environment, interpreters, oldest,
 DIST = ROOT / "dist"
 TOUR = ROOT / "release" / "tour.py"
 TESTS = os.environ.get("TESTS", "tests").split()
-SELECTION = "not browser and not levels and not paper and not cluster"
+SELECTION = "not browser and not levels and not cluster"
 
 
 def dist() -> None:

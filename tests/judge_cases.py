@@ -9,9 +9,8 @@ from edgegraft.conditional.judge import Judge, Network, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.optimize.solver import Stopping, minimize
+from edgegraft.objective import Penalty, Pseudolikelihood
+from edgegraft.optimize import Stopping, minimize
 from edgegraft.table import PackedTable, Schema, Variable
 
 TRIANGLE = [(0, 1), (0, 2), (1, 2)]

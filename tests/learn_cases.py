@@ -8,9 +8,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.inference import ExactEngine
 from edgegraft.learn import Settings, grow
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective import Likelihood, Penalty, Pseudolikelihood
 from edgegraft.table import PackedTable
 
 PENALTY = Penalty(0.004, 1e-4)

@@ -9,6 +9,7 @@ as Python (``drop=['id']``), the command line as options (``--drop id``).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -151,6 +152,14 @@ def import_extra(package: str, extra: str, purpose: str) -> Any:
 class DiskFullError(Message, OSError):
     """The disk has no space left for a file; no part of it is left behind."""
 
+    @classmethod
+    def at(cls, path: object, cause: OSError, *remedy: str | Argument) -> DiskFullError:
+        """Return the error for a file that could not be written, with the number of its cause."""
+        why = os.strerror(cause.errno or 0).lower()
+        full = cls(f"the disk of '{path}' is full ({why}); nothing was left behind", *remedy)
+        full.errno = cause.errno
+        return full
+
 
 class ClusterError(RuntimeError):
     """A cluster was lost or could not finish its work; the message explains how to resume."""
@@ -161,7 +170,7 @@ class EncodingWarning(Message, UserWarning):
 
 
 class IdentificationWarning(Message, UserWarning):
-    """The rows cannot tell some edges apart, so that tests of them cannot be relied on."""
+    """The rows cannot distinguish some edges, so that their tests cannot be relied on."""
 
 
 class ConvergenceWarning(Message, UserWarning):

@@ -29,10 +29,10 @@ _WINGS: dict[str, dict[str, str]] = {
     "readers": {
         ".xlsx": "edgegraft.formats.tables:read_xlsx",
         ".sav": "edgegraft.formats.tables:read_sav",
-        ".bed": "edgegraft.formats.tables:read_bed",
-        ".vcf": "edgegraft.formats.tables:read_vcf",
-        ".vcf.gz": "edgegraft.formats.tables:read_vcf",
-        ".bcf": "edgegraft.formats.tables:read_vcf",
+        ".bed": "edgegraft.formats.genotypes:read_bed",
+        ".vcf": "edgegraft.formats.genotypes:read_vcf",
+        ".vcf.gz": "edgegraft.formats.genotypes:read_vcf",
+        ".bcf": "edgegraft.formats.genotypes:read_vcf",
     },
     "exports": {
         "gexf": "edgegraft.formats.graphs:write_gexf",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import runpy
 from pathlib import Path
 
@@ -70,27 +69,6 @@ def test_infer_with_evidence(chain, model, tmp_path):
     done = edgegraft("infer", chain, "--task", "MAP", "--evidence", tmp_path / "evidence")
     codes = " ".join(map(str, model.map({"x1": 2}).codes))
     assert done.stdout.split("\n")[1] == f"3 {codes}"
-
-
-def test_infer_reads_gzip(chain, model, tmp_path):
-    packed = tmp_path / "chain.uai.gz"
-    packed.write_bytes(gzip.compress(chain.read_bytes()))
-    done = edgegraft("infer", packed, "--task", "PR")
-    np.testing.assert_allclose(uai_results.pr(result(done)), model.log_partition().value)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("MARKOV\n2\n2 2\n1\n2 0 5\n4\n1 1 1 1\n", "line 5, token '5'"),
-        ("hello\n", "token 'hello'"),
-        ("MARKOV\n3\n2 2 2\n1\n3 0 1 2\n8\n1 1 1 1 1 1 1 1\n", "pairwise"),
-    ],
-)
-def test_infer_refuses_bad_files_with_one_line(inside, tmp_path, content, message):
-    path = tmp_path / "bad.uai"
-    path.write_text(content)
-    refused(inside("infer", path, "--task", "PR"), message)
 
 
 def test_tracebacks_are_shown_on_request(tmp_path):

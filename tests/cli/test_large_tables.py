@@ -166,11 +166,6 @@ def test_limits_that_cannot_be_kept_are_refused(inside, folder, tmp_path, option
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_limit_that_no_rows_fit_is_refused_before_they_are_read(inside, folder, cache, tmp_path):
-    refused(inside("learn", folder, "-o", tmp_path / "m", "--max-memory", 1000), "not enough")
-    assert not cache.exists()
-
-
 @pytest.mark.parametrize("limit", [(), ("--max-memory", "2 GiB")])
 def test_bad_files_are_named(inside, folder, cache, tmp_path, limit):
     learn = ("-o", tmp_path / "m", *limit)

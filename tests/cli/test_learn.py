@@ -13,7 +13,7 @@ import pytest
 
 import edgegraft as eg
 from edgegraft.cli.learn_commands import SETTINGS, Request
-from tests.cli.conftest import LEARN, write_table
+from tests.cli.conftest import LEARN
 from tests.cli.running import edgegraft, refused
 from tests.unit.test_bootstrap import make_near_copies
 
@@ -159,35 +159,6 @@ def test_what_the_user_should_know_of_the_columns_is_said_in_options(inside, sur
     done = inside("learn", survey, "-o", tmp_path / "m", *drop, "--top", 0)
     assert done.returncode == 0, done.stderr
     assert "'age' (5 bins); choose with --bins 5 or --bins column=3" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--drop", "idd"), ("--drop", "idd", "did you mean 'id'")),
-        ((), ("column 'id'",)),  # it identifies rows
-        (("--bins", "age:3"), ("--bins 'age:3'", "NAME=NUMBER")),
-        (("--penalty", "big"), ("--penalty must be a number of at least 0 or 'auto'",)),
-        (("--fdr", "2"), ("fdr must be a number above 0 and at most 1",)),
-    ],
-)
-def test_bad_options_are_refused_before_anything_is_written(
-    inside, survey, tmp_path, arguments, words
-):
-    done = inside("learn", survey, "-o", tmp_path / "m.edgegraft", *arguments)
-    refused(done, *words)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_bad_files_are_refused(inside, survey, tmp_path):
-    model = tmp_path / "m.edgegraft"
-    refused(edgegraft("learn", tmp_path / "no.csv", "-o", model), "no.csv")
-    empty = tmp_path / "empty.csv"
-    empty.write_text("")
-    refused(inside("learn", empty, "-o", model), "empty.csv", "is empty")
-    write_table(empty, [])
-    refused(inside("learn", empty, "-o", model), "empty.csv", "no rows")
-    assert not model.exists()
 
 
 def test_outputs_are_kept_safe_before_any_work(inside, survey, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 import edgegraft as eg
 from tests.cli.conftest import NAMES, survey_rows, write_table
-from tests.cli.running import edgegraft, refused, separately
+from tests.cli.running import edgegraft, refused
 
 
 def read_table(text):
@@ -198,14 +198,6 @@ def test_score_says_how_likely_rows_are(model, survey, tmp_path, inside):
     assert inside("score", model, survey, "--unseen", "missing", "--json").returncode == 0
 
 
-def test_tables_that_do_not_fit_a_model_are_refused(inside, model, tmp_path):
-    short = tmp_path / "short.csv"
-    short.write_text("smoker,cough\nyes,1\n")
-    refused(inside("score", model, short), "'tired'")
-    short.write_text("")
-    refused(inside("impute", model, short), "is empty")
-
-
 @pytest.mark.parametrize("name", ["edges.csv", "edges.parquet", "net.graphml", "net.gexf", "m.uai"])
 def test_export_writes_every_format(inside, model, tmp_path, name):
     path = tmp_path / name
@@ -292,10 +284,3 @@ def test_plot_refuses_what_cannot_be_drawn(inside, model, tmp_path, name, argume
     pytest.importorskip("matplotlib")
     refused(inside("plot", model, "-o", tmp_path / name, *arguments), *words)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_plot_through_the_real_entry_point(model, tmp_path):
-    pytest.importorskip("matplotlib")
-    done = separately("plot", model, "-o", tmp_path / "network.png")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "network.png").stat().st_size > 1000

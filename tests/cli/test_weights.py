@@ -84,20 +84,6 @@ def test_weights_and_ridge_are_kept_for_resume(inside, weighed, tmp_path):
     assert "frequency" in stored.edge_columns
 
 
-def test_a_dry_run_shows_the_weights(inside, weighed, times, tmp_path):
-    learn = ("learn", weighed, "-o", tmp_path / "m", *LEARN[:-1], "--weights", "times")
-    done = inside(*learn, "--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert (
-        f"Rows are weighted by 'times': 400 rows have a total weight of {times.sum()}."
-        in done.stdout
-    )
-    assert "10 pairs" in done.stdout
-    told = json.loads(inside(*learn, "--dry-run", "--json").stdout)
-    assert (told["weights"], told["weight"]) == ("times", times.sum())
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_weights_may_be_named_among_the_columns_and_come_from_parquet(inside, tmp_path):
     rng = np.random.default_rng(0)
     a = rng.integers(0, 2, 300)
@@ -139,12 +125,6 @@ def test_bad_weights_are_refused_by_column_and_row(inside, tmp_path, cells, word
     refused(inside(*learn, "ww"), "--weights names column 'ww'", "did you mean 'w'?")
     refused(inside(*learn, "a"), "column 'a', row 0", "'x'")
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_bad_ridge_is_refused(inside, weighed, tmp_path):
-    learn = ("learn", weighed, "-o", tmp_path / "m", "--ridge")
-    refused(inside(*learn, "-1"), "--ridge must be a number of at least 0 or 'auto', found '-1'")
-    refused(inside(*learn, "much"), "--ridge must be a number of at least 0 or 'auto'")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import edgegraft as eg
+from edgegraft.core import all_pairs
 from tests.cluster.machines import machines
 
 WHY = "the cluster source needs dask: pip install 'edgegraft[dask]'"
@@ -60,10 +61,6 @@ def cut(frame, n_parts):
     edges = np.linspace(0, 1, n_parts + 1) ** 1.5 * len(frame)
     bounds = edges.round().astype(int)
     return [frame.iloc[a:b] for a, b in pairwise(bounds)]
-
-
-def all_pairs(n):
-    return np.stack(np.triu_indices(n, 1), axis=1)
 
 
 def assert_same_counts(found, expected):

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 
 import edgegraft as eg
-from edgegraft.core import Layout
+from edgegraft.core import Layout, all_pairs
 from edgegraft.errors import DataError, DataTypeError, EdgeError, UnseenCategoryError
 from edgegraft.ingest import pack
 from edgegraft.objective import Pseudolikelihood
 from edgegraft.scale.cluster import _ask
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import StoredRows, sample_rows
-from tests.cluster.conftest import all_pairs, assert_same_counts, counts_of, cut
+from edgegraft.table import PackedTable, Schema, StoredRows
+from edgegraft.table.blocks import sample_rows
+from tests.cluster.conftest import assert_same_counts, counts_of, cut
 from tests.cluster.machines import machines
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import edgegraft as eg
+from edgegraft.core import all_pairs
 from edgegraft.errors import ClusterError
 from edgegraft.ingest import pack
-from tests.cluster.conftest import all_pairs, assert_same_counts, counts_of, cut
+from tests.cluster.conftest import assert_same_counts, counts_of, cut
 from tests.cluster.machines import machines
 
 pytestmark = pytest.mark.slow

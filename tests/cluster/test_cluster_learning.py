@@ -17,7 +17,7 @@ from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ClusterError, DataError
 from edgegraft.ingest import pack
 from edgegraft.learn import Plan, discover, resume_discovery
-from edgegraft.table.blocks import StoredRows
+from edgegraft.table import StoredRows
 from tests.cluster.conftest import WHY, cut
 from tests.cluster.machines import machines
 from tests.cluster.test_cluster_counts import Parts

@@ -13,8 +13,6 @@ import argparse
 import os
 import random
 import re
-import resource
-import signal
 import sys
 import tempfile
 import threading
@@ -27,15 +25,14 @@ from typing import NamedTuple
 import numpy as np
 
 import edgegraft as eg
-from edgegraft.datasets import make_scale_free
 from edgegraft.errors import FileFormatError
-from edgegraft.io import model_to_uai
 from edgegraft.learn import Plan, discover
 from edgegraft.learn.discovery import resume_discovery
 from edgegraft.scale.disk import open_store
 from edgegraft.scale.store import DiskStore
 from edgegraft.table import PackedTable
-from tests.hostile import processes
+from tests.hostile import chosen_files, processes, writers
+from tests.hostile.writers import codes_of
 
 LIMIT = 10.0  # seconds for one damaged file
 TOKENS = [b"0", b"-1", b"1e308", b"99999999999", b"null", b"[]", b"{}", b"true", b'"x"', b"NaN"]
@@ -92,10 +89,6 @@ def fuzz(path: Path, read: Callable[[Path], bytes], n: int) -> Count:
     return count(outcomes)
 
 
-def codes_of(n_rows: int = 400) -> np.ndarray:
-    return make_scale_free(8, 3, n_rows, random_state=0).X.astype(int)
-
-
 def model_files(folder: Path, n: int) -> Count:
     path = folder / "m.edgegraft"
     discover(PackedTable.from_codes(codes_of())).model.save(path)
@@ -130,36 +123,6 @@ def checkpoints(folder: Path, n: int) -> Count:
     return fuzz(path, read, n)
 
 
-def full_disk(folder: Path, n: int) -> Count:
-    """Limit the size of files while each kind of file is written; nothing may be left behind."""
-    table, outcomes = PackedTable.from_codes(codes_of()), []
-    model = discover(table).model
-    np.savetxt(folder / "rows.csv", codes_of(), "%d", ",", header="a,b,c,d,e,f,g,h", comments="")
-    writers: list[Callable[[], object]] = [
-        lambda: model.save(folder / "out"),
-        lambda: table.save(folder / "out"),
-        lambda: open_store(folder / "rows.csv", folder=folder / "cache").close(),
-        lambda: discover(table, checkpoint=folder / "out"),
-        lambda: model_to_uai(folder / "out", model),
-    ]
-    before, previous = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    chance = random.Random(0)
-    for k in range(n):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (chance.randrange(1, 900), before[1]))
-        try:
-            writers[k % len(writers)]()
-            outcome = "lost"
-        except OSError:
-            outcome = "refused"
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        left = {p.name for p in folder.rglob("*")} - {"rows.csv", "cache"}
-        outcomes.append("lost" if left else outcome)
-    signal.signal(signal.SIGXFSZ, previous)
-    return count(outcomes)
-
-
 def threads_and_forks(folder: Path, n: int) -> Count:
     """Fit in several threads at once, and in forks of a process that has fitted."""
     table = PackedTable.from_codes(codes_of())
@@ -192,8 +155,27 @@ ATTACKS: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
     "stores": ("damaged stores of rows", stores),
     "checkpoints": ("damaged checkpoints, then resumed", checkpoints),
     "full-disk": (
-        "disk full while a model, a table, a store, a checkpoint, its rows or UAI is written",
-        full_disk,
+        "disk full while a model, a table, a store, a checkpoint, a page, a picture, rows or "
+        "another format is written: the error names the file",
+        lambda folder, n: count(writers.fill_disk(folder, n)),
+    ),
+    "special-files": (
+        "writing to pipes, sockets, devices, folders and links to them",
+        lambda folder, n: count(writers.replace_special_files(folder)),
+    ),
+    "links": (
+        "writing through links to private files, which stay links and private",
+        lambda folder, n: count(writers.replace_linked_files(folder)),
+    ),
+    "bombs": (
+        "small files that become large: lines, cells, rows, blank lines and quotes, compressed, "
+        "and spreadsheets; read within 16 MB",
+        lambda folder, n: count(chosen_files.bombs(folder)),
+    ),
+    "genotypes": (
+        "VCF files that are cut or damaged in a line, an index that counts more variants, and "
+        "damaged .fam and .bim files",
+        lambda folder, n: count(chosen_files.genotypes(folder, n)),
     ),
     "threads-and-forks": ("fits in four threads at once, and in forks", threads_and_forks),
     "kills": (

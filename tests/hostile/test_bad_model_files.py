@@ -334,8 +334,8 @@ def corrupt(content, rng):
 def test_thousands_of_damaged_files(tmp_path, whole):
     rng = np.random.default_rng(6)
     path = tmp_path / "fuzz.edgegraft"
-    same = sum(check_refused_or_same(path, corrupt(whole, rng)) for _ in range(5000))
-    assert same < 500  # a few changes (a space in the header) leave the model as it was
+    same = sum(check_refused_or_same(path, corrupt(whole, rng)) for _ in range(1500))
+    assert same < 150  # a few changes (a space in the header) leave the model as it was
 
 
 def test_every_changed_character_of_the_header(tmp_path, whole):

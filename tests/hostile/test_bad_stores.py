@@ -34,45 +34,16 @@ def read_blocks(path):
     return np.concatenate(parts)
 
 
-def changed(content, kind, rng):
-    out = bytearray(content)
-    at, other = (int(k) for k in rng.integers(0, len(out) - 64, 2))
-    if kind == "flipped":
-        out[at] ^= 1 << int(rng.integers(8))
-    elif kind == "zeroed":
-        out[at : at + 64] = bytes(64)
-    else:
-        out[at : at + 64], out[other : other + 64] = out[other : other + 64], out[at : at + 64]
-    return bytes(out)
-
-
-@pytest.mark.parametrize("kind", ["flipped", "zeroed", "swapped"])
-def test_no_damage_is_read_as_other_cells(stored, kind):
-    path, expected = stored
-    content, rng = path.read_bytes(), np.random.default_rng(1)
-    refused = 0
-    for _ in range(80):
-        path.write_bytes(changed(content, kind, rng))
-        try:
-            found = read_blocks(path)
-        except FileFormatError as error:
-            assert REMEDY in str(error)  # noqa: PT017 - most, not all, changes are noticed
-            refused += 1
-        else:  # blanks of the header, or bytes that were zero before
-            np.testing.assert_array_equal(found, expected)
-    assert refused
-
-
 @pytest.mark.parametrize("key", ["schema", "n_rows", "rows", "parts", "recode", "notes", "source"])
-@pytest.mark.parametrize("value", [None, "x", -1, 0, [], [1, 2], [[9]], {}, 1 << 62])
-def test_forged_headers_are_refused(stored, tmp_path, key, value):
+def test_forged_headers_are_refused(stored, tmp_path, key):
     path, expected = stored
     found = read_container(path, FORMAT)
-    write_container(tmp_path / "forged", FORMAT, {**found.content, key: value}, found.arrays)
-    try:
-        np.testing.assert_array_equal(read_blocks(tmp_path / "forged"), expected)
-    except FileFormatError as error:
-        assert REMEDY in str(error)  # noqa: PT017 - a source may be any text
+    for value in (None, "x", -1, 0, [], [1, 2], [[9]], {}, 1 << 62):
+        write_container(tmp_path / "forged", FORMAT, {**found.content, key: value}, found.arrays)
+        try:
+            np.testing.assert_array_equal(read_blocks(tmp_path / "forged"), expected)
+        except FileFormatError as error:
+            assert REMEDY in str(error)  # noqa: PT017 - a source may be any text
 
 
 @pytest.mark.parametrize("name", ["widths.0", "n_missing", "recode", "0.0"])

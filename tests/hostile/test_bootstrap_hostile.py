@@ -45,14 +45,8 @@ def test_other_rows_than_the_fits_are_refused(table, found):
     with pytest.raises(DataError, match="row 7"):
         bootstrap(found.model, table, 2, weights=np.where(np.arange(300) == 7, -1.0, 1.0))
     other = PackedTable.from_codes(make_codes(4, n_rows=300))
-    with pytest.raises(ModelError, match="not those of the fit"):
+    with pytest.raises(ModelError, match="differ from the fit's"):
         bootstrap(found.model, other, 2)
-
-
-def test_one_replicate(table, found):
-    result = replicated(found, table, 1)
-    assert result.n == 1
-    assert set(result.frequency) <= {0.0, 1.0}
 
 
 def test_rows_of_no_weight_do_not_matter(table):
@@ -119,14 +113,6 @@ def test_an_interrupt_leaves_the_pairs_done(table, found, monkeypatch):
         result = replicated(found, table, 9, on_pairs=interrupt)
     assert np.isfinite(result.frequency).tolist() == [k < 1 for k in range(found.model.n_edges)]
     assert np.isfinite(result.upper).all()
-
-
-def test_an_error_of_the_callback_is_passed_on(table, found):
-    def fail(done, n):
-        raise RuntimeError("full")
-
-    with pytest.raises(RuntimeError, match="full"):
-        replicated(found, table, 9, on_pairs=fail)
 
 
 def test_parts_of_the_replicates_are_as_good_as_all(table, found, monkeypatch):

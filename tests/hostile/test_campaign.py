@@ -11,7 +11,8 @@ SHORT = {
     "packed-tables": 60,
     "stores": 60,
     "checkpoints": 20,
-    "full-disk": 12,
+    "bombs": 0,
+    "genotypes": 12,
     "threads-and-forks": 1,
 }
 

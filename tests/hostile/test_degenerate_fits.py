@@ -11,8 +11,7 @@ from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning, DataError, DataTypeError, EdgeError, ModelError
 from edgegraft.inference import BeliefPropagation, ExactEngine
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Likelihood, Penalty
 from edgegraft.optimize import Stopping, fit_parameters, minimize
 from edgegraft.table import PackedTable, Schema
 from tests.conftest import random_codes

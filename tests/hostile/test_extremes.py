@@ -15,8 +15,8 @@ from edgegraft.errors import DataError, TooFewRowsWarning
 from edgegraft.grafting.problem import losses
 from edgegraft.learn import Plan, discover
 from edgegraft.model import PairwiseMRF
-from edgegraft.table import PackedTable, Schema, Variable
-from edgegraft.table.blocks import TableRows, distinct_rows
+from edgegraft.table import PackedTable, Schema, TableRows, Variable
+from edgegraft.table.blocks import distinct_rows
 from tests.cli.running import COMMAND
 from tests.explorer_cases import HOST, TOKEN, client_of, grid_model
 
@@ -33,7 +33,7 @@ def test_weights_that_no_rows_add_up_to_are_refused(weight):
     weights = np.ones(2000) if weight > 1 else np.full(2000, weight)
     weights[7] = weight
     row = 7 if weight > 1 else 0
-    with pytest.raises(DataError, match=rf"the largest is that of row {row}, "):
+    with pytest.raises(DataError, match=rf"the largest is .*, in row {row}"):
         discover(PackedTable.from_codes(dependent()), weights=weights)
 
 

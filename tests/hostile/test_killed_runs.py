@@ -14,13 +14,11 @@ import pytest
 
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.errors import FileFormatError
-from edgegraft.learn import Plan, checkpoint, discover
+from edgegraft.learn import Plan, checkpoint, discover, resume_discovery
 from edgegraft.learn.checkpoint import StageFile
-from edgegraft.learn.discovery import resume_discovery
 from edgegraft.scale import disk
 from edgegraft.scale.disk import open_store
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import StoredRows
+from edgegraft.table import PackedTable, Schema, StoredRows
 
 
 class Killed(BaseException):

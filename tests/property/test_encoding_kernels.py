@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from edgegraft.ingest.columns import distinct
-from edgegraft.kernels.counting.bitplanes import pack_codes
+from edgegraft.kernels.counting import pack_codes
 from edgegraft.table.schema import MISSING
 
 CODES = arrays(

@@ -69,7 +69,7 @@ def keeps_categories(kind: str, dtype: pa.DataType) -> bool:
 
 
 @pytest.mark.parametrize("kind", list(TYPED))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(table=tables(), batch_rows=st.integers(1, 12))
 def test_frames_are_restored(kind, table, batch_rows):
     with tempfile.TemporaryDirectory() as folder:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegraft import PackedTable
-from edgegraft.core import Layout
+from edgegraft.core import Layout, PairTables
 from edgegraft.core.backend import find_backend
-from edgegraft.core.pairs import PairTables, table_offsets
+from edgegraft.core.pairs import table_offsets
 from edgegraft.counts import PairCounts
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
 from edgegraft.objective import (
@@ -21,7 +21,7 @@ from edgegraft.objective import (
     Pseudolikelihood,
 )
 from edgegraft.objective.noise import NoiseWeights
-from edgegraft.table.blocks import StoredRows, TableRows
+from edgegraft.table import StoredRows, TableRows
 from tests.conftest import DEVICE, CutTable, random_codes
 
 __all__ = ["GRAPHS", "OBJECTIVES", "PENALTIES", "TABLES", "Layout", "PairTables", "table_offsets"]

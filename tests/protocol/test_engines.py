@@ -17,20 +17,21 @@ from edgegraft.inference.bp import BeliefPropagation
 from edgegraft.inference.exact import ExactEngine
 from edgegraft.inference.gibbs import GibbsEngine
 from edgegraft.inference.trw import TreeReweighted
+from tests.protocol.skeletons import skeleton
 from tests.zoo import ZOO, truth
 
 PRECISE = {"tol": 1e-11, "max_iter": 3000}
 ENGINES = {
     "exact": ExactEngine(),
-    "bp, flooding": BeliefPropagation("flooding", **PRECISE),
-    "bp, residual": BeliefPropagation("residual", **PRECISE),
+    "bp": BeliefPropagation(**PRECISE),
     "trw": TreeReweighted(**PRECISE),
     "gibbs": GibbsEngine(n_chains=48, n_sweeps=1200, burn_in=100, thinning=4, random_state=1),
     "auto": AutoEngine(),
     "auto, no memory": AutoEngine(ExactBudget(seconds=0.0), bp=BeliefPropagation(**PRECISE)),
+    "skeleton": skeleton("engine").Enumeration(),
 }
 #: Tolerance of exact answers: rounding, and messages that stop before full precision.
-CLOSE = {"exact": 1e-9, "bp": 1e-7, "trw": 1e-5}
+CLOSE = {"exact": 1e-9, "enumeration": 1e-9, "bp": 1e-7, "trw": 1e-5}
 
 every_engine = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 every_graph = pytest.mark.parametrize("name", ZOO)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgegraft import PackedTable
-from tests import fit_checks
+from tests import pseudolikelihood_twin as twin
 from tests.protocol.objective_parts import (
     GRAPHS,
     OBJECTIVES,
@@ -51,7 +51,7 @@ def test_the_gradient_is_that_of_the_value(name, shape, table):
     assert found.gradient.shape == (layout.n_parameters,)
     single = "single" in name
     h = 1e-2 if single else 1e-4
-    for way in np.random.default_rng(0).normal(size=(4, layout.n_parameters)):
+    for way in np.random.default_rng(0).normal(size=(3, layout.n_parameters)):
         ahead, behind = (loss.evaluate(theta + d * way, found.state).value for d in (h, -h))
         slope = (ahead - behind) / (2 * h)
         assert slope == pytest.approx(found.gradient @ way, abs=2e-3 if single else 2e-6)
@@ -149,7 +149,7 @@ def test_curvature_is_positive_and_has_the_right_magnitude(name, table):
     if "single" in name:
         return
     h = 1e-3
-    for k in range(layout.n_parameters):
+    for k in range(0, layout.n_parameters, 3):
         step = np.zeros(layout.n_parameters)
         step[k] = h
         ends = [loss.evaluate(theta + d, state).gradient[k] for d in (step, -step)]
@@ -159,10 +159,9 @@ def test_curvature_is_positive_and_has_the_right_magnitude(name, table):
 
 
 @every_objective
-@every_graph
 @every_table
-def test_the_start_is_the_best_independent_model(name, shape, table):
-    loss, layout = objective(name, table), graph(shape)
+def test_the_start_is_the_best_independent_model(name, table):
+    loss, layout = objective(name, table), graph("loop")
     theta = loss.start(layout)
     nodes = int(layout.node_offset[-1])
     assert np.isfinite(theta).all()
@@ -242,17 +241,22 @@ def test_an_objective_describes_itself(name, table):
 @every_table
 def test_pseudolikelihoods_match_their_definition(name, shape, table):
     _, layout, theta, found = solve(name, table, shape)
-    value, gradient = fit_checks.pseudolikelihood(theta, layout, *TABLES[table])
+    rows = TABLES[table]
+    value, gradient = twin.evaluate(rows.codes, layout, theta, rows.weights)
     assert_close(name, found.value, value, times=10)
     assert_close(name, found.gradient, gradient)
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("pseudolikelihood", "pseudolikelihood, two threads"), ("blocks", "blocks, two threads")],
+    [
+        ("pseudolikelihood", "pseudolikelihood, two threads"),
+        ("blocks", "blocks, two threads"),
+        ("blocks", "blocks, no room"),
+    ],
 )
 @every_table
-def test_the_bytes_do_not_depend_on_threads(one, other, table):
+def test_the_bytes_do_not_depend_on_threads_and_memory(one, other, table):
     sides = []
     for name in (one, other):
         loss, layout, theta, found = solve(name, table, "loop")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from edgegraft.counts import PairCounts
-from edgegraft.grafting import steps
+from edgegraft.grafting import candidates, loop
 from edgegraft.grafting.policies import choose_policy
 from edgegraft.learn import Problem, SearchState, Settings, certify, grow
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.rank import rank_pairs
 from tests.learn_cases import make_loss, make_table
 
@@ -44,7 +44,7 @@ def policy(settings):
 
 @pytest.fixture
 def state(table, settings):
-    return SearchState.begin(Problem.of(make_loss(table), Penalty(LEVEL, RIDGE), settings))
+    return SearchState.begin(Problem(make_loss(table), Penalty(LEVEL, RIDGE), settings))
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -74,13 +74,15 @@ def test_a_pair_within_the_slack_is_not_activated(state, policy, settings):
     assert state.exceeds(scores, np.array([(0, 1), (0, 2)])).tolist() == [False, True]
 
 
-def test_ranked_pairs_are_tested_once_each(table, policy):
+def test_ranked_pairs_are_queued_once_each(table, state, policy):
     ranking = rank_pairs(PairCounts(table), np.random.default_rng(0))
-    edges, n_first = policy.first_pairs(ranking)
-    assert sorted(map(tuple, edges.tolist())) == sorted(map(tuple, ranking.edges.tolist()))
-    assert n_first <= len(edges)
+    candidates.queue(state, ranking)
     significant = {tuple(edge) for edge in ranking.edges[ranking.significant].tolist()}
-    assert {tuple(edge) for edge in edges[:n_first].tolist()} <= significant
+    assert state.n_significant == (len(significant) if policy.bulk else 0)
+    first = state.stream.draw(state.n_significant)
+    assert {tuple(edge) for edge in first.tolist()} <= significant
+    edges = np.concatenate((first, state.stream.draw(len(ranking.edges) - len(first))))
+    assert sorted(map(tuple, edges.tolist())) == sorted(map(tuple, ranking.edges.tolist()))
 
 
 def test_tests_come_to_an_end(policy):
@@ -97,25 +99,23 @@ def test_a_fit_waits_for_all_pairs_that_are_scored_together(policy):
 
 
 def test_an_activation_counts_and_stays_within_the_budget(state, policy):
-    steps.fill(state)
+    candidates.fill(state)
     assert len(state.reservoir)
-    assert steps.activate(state)
+    assert loop._activate(state)
     assert state.n_activations == 1
     assert 1 <= len(state.graph) <= (state.settings.max_edges or 28)
-    steps.fit(state)
+    loop._fit(state)
     assert state.solution.layout is state.graph.layout
 
 
 def test_nothing_is_activated_from_an_empty_reservoir(state):
-    assert not steps.activate(state)
+    assert not loop._activate(state)
     assert (state.n_activations, len(state.graph)) == (0, 0)
 
 
 def test_edges_at_zero_leave_if_the_policy_drops_them(state, policy):
-    state.graph.add([(0, 1)])
-    state.stream.remove(state.graph.layout.edges)
-    steps.restart(state)  # at zero, and evaluated there
-    steps.drop_zeros(state)
+    loop.adopt(state, np.array([(0, 1)]))  # at zero, and evaluated there
+    loop._drop_zeros(state)
     assert len(state.graph) == (0 if policy.drops_zeros else 1)
 
 

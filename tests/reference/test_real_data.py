@@ -13,8 +13,7 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective import Penalty, Pseudolikelihood
 from edgegraft.optimize import Stopping, fit_parameters, minimize
 from edgegraft.table import PackedTable, Schema
 

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from edgegraft.inference.exact import ExactEngine
+from edgegraft.inference import ExactEngine
 from edgegraft.io import read_uai
 
 INSTANCES = [

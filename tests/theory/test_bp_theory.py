@@ -6,13 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgegraft.core import Layout
-from edgegraft.inference.bp import BeliefPropagation
-from edgegraft.inference.trw import TreeReweighted
+from edgegraft.inference import BeliefPropagation, TreeReweighted
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all
 
 ENGINES = {
-    "residual": BeliefPropagation(),
-    "flooding": BeliefPropagation("flooding"),
+    "bp": BeliefPropagation(),
     "damped": BeliefPropagation(damping=0.3, tol=1e-12),
     "trw": TreeReweighted(),
 }
@@ -61,7 +59,7 @@ def test_opposite_certainties_cancel():
     layout.node(theta, 2)[:] = [-900, 0]
     for k in (0, 1):
         layout.edge(theta, k)[:] = [[0, -2000], [-2000, 0]]
-    marginals, _, _ = ENGINES["residual"].run(theta, ENGINES["residual"].init(layout))
+    marginals, _, _ = ENGINES["bp"].run(theta, ENGINES["bp"].init(layout))
     np.testing.assert_allclose(layout.node(marginals.values, 1), [0.5, 0.5], atol=1e-12)
     assert marginals.log_partition == pytest.approx(-900 + np.log(2), abs=1e-9)
 
@@ -90,65 +88,6 @@ def test_the_gradient_of_log_z_is_the_belief(name):
         down, _, _ = engine.run(theta - step * direction, state)
         slope = (up.log_partition - down.log_partition) / (2 * step)
         assert slope == pytest.approx(direction @ marginals.values, abs=1e-6)
-
-
-@pytest.mark.parametrize("softness", ["moderate", "with zeros"])
-@pytest.mark.parametrize("name", ["chain", "star", "forest", "mixed"])
-def test_linear_response_is_exact_on_forests(name, softness):
-    layout = FORESTS[name]
-    theta = draw(layout, 1.0)
-    if softness == "with zeros":
-        theta[layout.node_offset[1:] - 1] = -np.inf
-        theta[layout.edge_offset[:-1] + 1] = -np.inf
-    truth = enumerate_all(theta, layout)
-    pairs = np.stack(np.triu_indices(layout.n_variables, 1), axis=1)
-    for engine in (
-        BeliefPropagation(pair_method="linear-response"),
-        TreeReweighted(pair_method="linear-response"),
-    ):
-        assert engine.capabilities.pair_marginals == "linear response"
-        _, state, _ = engine.run(theta, engine.init(layout))
-        tables = engine.pair_marginals(theta, state, pairs)
-        for k, (i, j) in enumerate(pairs):
-            np.testing.assert_allclose(tables[k], truth.joint(i, j, layout), atol=1e-7)
-
-
-@pytest.mark.parametrize("make", [BeliefPropagation, TreeReweighted])
-@pytest.mark.parametrize("name", LOOPY)
-def test_linear_response_is_the_derivative_of_the_beliefs(name, make):
-    layout = LOOPY[name]
-    theta = draw(layout, 0.3)
-    engine = make(pair_method="linear-response", tol=1e-12, max_iter=3000)
-    marginals, state, _ = engine.run(theta, engine.init(layout))
-    edges = {tuple(pair) for pair in layout.edges.tolist()}
-    pairs = [
-        (i, j)
-        for i in range(layout.n_variables)
-        for j in range(i + 1, layout.n_variables)
-        if (i, j) not in edges
-    ]
-    tables = engine.pair_marginals(theta, state, np.array(pairs, np.int64))
-    for (i, j), table in zip(pairs, tables, strict=True):
-        p, q = layout.node(marginals.values, i), layout.node(marginals.values, j)
-        step = np.zeros_like(theta)
-        layout.node(step, i)[0] = 1e-4
-        up = layout.node(engine.run(theta + step, state)[0].values, j)
-        down = layout.node(engine.run(theta - step, state)[0].values, j)
-        np.testing.assert_allclose((table - np.outer(p, q))[0], (up - down) / 2e-4, atol=1e-7)
-
-
-def test_linear_response_beats_the_product_on_loops():
-    layout = LOOPY["grid"]
-    errors = {"product": 0.0, "linear-response": 0.0}
-    theta = draw(layout, 0.5)
-    truth = enumerate_all(theta, layout)
-    pairs = np.array([(0, 8), (0, 4), (2, 6), (1, 7), (3, 5), (0, 2)])
-    for method in errors:
-        engine = BeliefPropagation(pair_method=method)
-        _, state, _ = engine.run(theta, engine.init(layout))
-        for (i, j), table in zip(pairs, engine.pair_marginals(theta, state, pairs), strict=True):
-            errors[method] += abs(table - truth.joint(i, j, layout)).sum()
-    assert errors["linear-response"] < errors["product"] / 2
 
 
 @st.composite

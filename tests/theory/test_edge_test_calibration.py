@@ -7,7 +7,8 @@ from scipy.stats import kstest
 
 from edgegraft.conditional import judge
 from edgegraft.conditional.judge import DesignEffects
-from edgegraft.learn.edge_tests import edge_tests, q_values
+from edgegraft.learn import edge_tests
+from edgegraft.learn.edge_tests import q_values
 from edgegraft.table import PackedTable
 from edgegraft.table.numbers import scores_of
 from tests.judge_cases import TRIANGLE, fit_edges, rows_of, side_by_side, verdicts_of
@@ -40,23 +41,10 @@ def assert_uniform(p):
     assert (p < 0.01).mean() < 0.03  # three times the nominal rate would be far too many
 
 
-def test_binary_chains():
-    found, null = judge_chains(2, 400, 200)
-    assert_uniform(found.p_value[null])
-    assert found.dof[null].tolist() == [1] * 200
-
-
 def test_chains_of_more_states():
-    found, null = judge_chains(4, 700, 200)
+    found, null = judge_chains(4, 700, 120)
     assert found.dof[null].mean() > 8
     assert_uniform(found.p_value[null])
-
-
-def test_missing_cells_do_not_join_the_ends_of_a_chain():
-    # If the middle is unknown, the ends do depend on each other: such rows must not count.
-    found, null = judge_chains(3, 900, 200, missing=0.15)
-    assert_uniform(found.p_value[null])
-    assert (found.p_value[~null] < 0.001).all()
 
 
 def test_the_false_discovery_rate_is_kept():
@@ -75,7 +63,7 @@ def test_rare_states():
         ends = [np.where(rng.random(1000) < 0.3, middle, rng.choice(5, 1000, p=p)) for _ in "ab"]
         return np.column_stack((ends[0], middle, ends[1]))
 
-    codes, edges = side_by_side(draw, 200)
+    codes, edges = side_by_side(draw, 120)
     found = verdicts_of(rows_of(codes), edges)
     p_values = found.p_value[1::3]
     assert found.dof[1::3].mean() < 8  # of 16
@@ -96,7 +84,7 @@ def draw_wrong(rng, n_rows):
 
 def test_a_wrong_model_does_not_inflate_significance(monkeypatch):
     rng = np.random.default_rng(7)
-    codes, edges = side_by_side(lambda: draw_wrong(rng, 1500), 1000)
+    codes, edges = side_by_side(lambda: draw_wrong(rng, 1500), 600)
     rows = rows_of(codes)
     robust = verdicts_of(rows, edges).p_value[0::3]
     assert (robust < 0.05).mean() < 0.08

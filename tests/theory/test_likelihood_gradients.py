@@ -15,7 +15,7 @@ from edgegraft.inference import (
     GibbsEngine,
     TreeReweighted,
 )
-from edgegraft.objective.likelihood import Likelihood
+from edgegraft.objective import Likelihood
 from edgegraft.table import PackedTable
 from tests.conftest import count_pair, random_codes
 from tests.message_models import enumerate_all
@@ -41,47 +41,6 @@ def make_counts(kind, n_rows=300):
 
 def draw(scale=0.6, seed=1):
     return scale * np.random.default_rng(seed).normal(size=LOOP.n_parameters)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_gradient_is_that_of_the_value(engine, kind):
-    counts, *_ = make_counts(kind)
-    loss = Likelihood(counts, ENGINES[engine])
-    theta, state = draw(), loss.init(LOOP)
-    found = loss.evaluate(theta, state)
-    assert found.trusted
-    rng = np.random.default_rng(0)
-    for _ in range(6):
-        way = rng.normal(size=len(theta))
-        h = 1e-4
-        ahead = loss.evaluate(theta + h * way, found.state).value
-        behind = loss.evaluate(theta - h * way, found.state).value
-        assert (ahead - behind) / (2 * h) == pytest.approx(found.gradient @ way, abs=2e-6)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_gradients_of_any_pair_agree_with_those_of_the_edges(engine):
-    counts, *_ = make_counts("missing")
-    loss = Likelihood(counts, ENGINES[engine])
-    theta = draw()
-    found = loss.evaluate(theta, loss.init(LOOP))
-    tables = loss.edge_gradients(theta, found.state, np.array([(1, 2), (0, 3)]))
-    np.testing.assert_allclose(tables[0], LOOP.edge(found.gradient, 1), atol=1e-9)
-    np.testing.assert_allclose(tables[1], LOOP.edge(found.gradient, 3), atol=1e-9)
-
-
-def test_the_gradient_of_an_absent_pair_is_that_of_a_table_of_zeros():
-    counts, *_ = make_counts("complete")
-    loss = Likelihood(counts, ExactEngine())
-    theta = draw()
-    found = loss.evaluate(theta, loss.init(LOOP))
-    grown = LOOP.grow([(1, 4)])
-    wider = loss.evaluate(grown.carry(theta, LOOP), loss.grow(found.state, grown))
-    tables = loss.edge_gradients(theta, found.state, np.array([(1, 4), (4, 1)]))
-    np.testing.assert_allclose(tables[0], grown.edge(wider.gradient, 5), atol=1e-12)
-    np.testing.assert_allclose(tables[1], tables[0].T, atol=1e-12)
-    assert wider.value == pytest.approx(found.value, abs=1e-12)
 
 
 def test_value_is_the_mean_of_the_rows():

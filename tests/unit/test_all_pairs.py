@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from edgegraft.conditional.features import Features
-from edgegraft.objective import block_sums, scoring
+from edgegraft.objective import Pseudolikelihood, block_sums, scoring
 from edgegraft.objective.block_sums import columns_of
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from tests import pseudolikelihood_twin as twin
 
 STATES = [2, 3, 1, 5, 6, 4, 9, 2, 20, 3]

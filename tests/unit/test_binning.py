@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgegraft.ingest.binning import RowSample, assign_bins, bin_edges, bin_labels
-from edgegraft.table.schema import MISSING
+from edgegraft.ingest.binning import assign_bins, bin_edges, bin_labels
 
 
 def edges_of(values, n_bins, rule="quantile"):
@@ -34,9 +33,6 @@ class TestEdges:
     def test_edges_read_well(self):
         assert edges_of([1.2345678, 1.3456789, 3.987654, 4.1], 2)[1] == 3.0
         assert edges_of(range(100), 4) == (0.0, 25.0, 50.0, 75.0, 99.0)
-
-    def test_uniform(self):
-        assert edges_of([0, 1, 10], 5, "uniform") == (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 
     @pytest.mark.parametrize("rule", ["quantile", "uniform"])
     @pytest.mark.parametrize(
@@ -66,35 +62,3 @@ class TestLabels:
     )
     def test_are_short(self, edges, labels):
         assert bin_labels(edges) == labels
-
-
-def test_values_beyond_the_range_fall_into_the_outer_bins():
-    codes = assign_bins(np.array([-99.0, 0, 1, 2, 99, np.nan]), (0.0, 1.0, 2.0))
-    assert codes.tolist() == [0, 0, 1, 1, 1, MISSING]
-
-
-class TestRowSample:
-    @pytest.mark.parametrize("batch", [1, 7, 64, 1000])
-    def test_does_not_depend_on_batches(self, batch):
-        cells = np.arange(1000.0)
-        sample, whole = RowSample(["a"], 50), RowSample(["a"], 50)
-        whole.offer(0, {"a": cells})
-        for first in range(0, 1000, batch):
-            sample.offer(first, {"a": cells[first : first + batch]})
-        assert not sample.complete
-        assert len(sample.values("a")) == 50
-        assert sorted(sample.values("a")) == sorted(whole.values("a"))
-        assert sample.extremes("a") == (0.0, 999.0)
-
-    def test_is_the_table_where_it_fits(self):
-        sample = RowSample(["a"], 5)
-        sample.offer(0, {"a": np.array([3.0, np.nan, 1.0])})
-        sample.offer(3, {"a": np.array([2.0])})
-        assert sample.complete
-        np.testing.assert_array_equal(sample.values("a"), [3, np.nan, 1, 2])
-
-    def test_is_uniform(self):
-        sample = RowSample(["a"], 10_000)
-        sample.offer(0, {"a": np.arange(100_000.0)})
-        share = np.histogram(sample.values("a"), 10, (0, 100_000))[0]
-        assert abs(share - 1000).max() < 150

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from edgegraft.core import Layout
-from edgegraft.core.pairs import find_pairs
+from edgegraft.core import Layout, find_pairs
 from edgegraft.errors import EdgeError, ModelError
-from edgegraft.inference.bp import BeliefPropagation
+from edgegraft.inference import BeliefPropagation
 from edgegraft.inference.messages import wire
 from edgegraft.kernels.messages.updates import WIDEST
 from tests.message_models import FORESTS, LOOPY, disagreement, draw, enumerate_all
@@ -51,30 +50,28 @@ def normal(logs):
 
 @pytest.mark.parametrize("scale", [0.7, 300.0], ids=["plain", "logarithms"])
 @pytest.mark.parametrize("name", ["cycle", "complete", "two parts"])
-def test_a_sweep_is_the_definition(name, scale):
+def test_a_fixed_point_is_one_by_the_definition(name, scale):
     layout = LOOPY[name]
     theta = draw(layout, scale)
-    engine = BeliefPropagation("flooding", max_iter=1)
-    state = engine.init(layout)
-    expected = as_dict(state)
-    for _ in range(3):
-        _, state, _ = engine.run(theta, state)
-        expected = plain_sweep(theta, layout, expected)
-        assert state.plain == (scale < 1)
-        found = as_dict(state)
-        assert found.keys() == {(int(i), int(j)) for i, j in expected}
-        for pair, message in expected.items():
-            np.testing.assert_allclose(found[pair], normal(message), rtol=1e-9, atol=1e-12)
+    engine = BeliefPropagation(damping=0.5, tol=1e-12, max_iter=5000)
+    _, state, info = engine.run(theta, engine.init(layout))
+    assert info.converged
+    assert state.plain == (scale < 1)
+    found = as_dict(state)
+    expected = plain_sweep(theta, layout, found)
+    assert found.keys() == {(int(i), int(j)) for i, j in expected}
+    for pair, message in expected.items():
+        np.testing.assert_allclose(found[pair], normal(message), rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("damping", [0.0, 0.4])
+@pytest.mark.parametrize("damping", [0.4])
 @pytest.mark.parametrize("name", LOOPY)
-def test_both_schedules_reach_the_same_fixed_point(name, damping):
+def test_the_fixed_point_does_not_depend_on_damping(name, damping):
     layout = LOOPY[name]
     theta = draw(layout, 0.5)
     results = []
-    for schedule in ("residual", "flooding"):
-        engine = BeliefPropagation(schedule, damping, tol=1e-11)
+    for amount in (0.0, damping):
+        engine = BeliefPropagation(amount, tol=1e-11)
         marginals, _, info = engine.run(theta, engine.init(layout))
         assert info.converged
         assert info.residual <= 1e-11
@@ -99,22 +96,21 @@ def test_logarithms_and_plain_messages_agree(monkeypatch):
 
 def test_strong_frustration_is_reported_and_damping_helps():
     layout, theta = LOOPY["complete"], draw(LOOPY["complete"], 4.0, seed=3)
-    plain = BeliefPropagation("flooding", max_iter=300)
+    plain = BeliefPropagation(max_iter=300)
     marginals, state, info = plain.run(theta, plain.init(layout))
     assert not info.converged
     assert info.n_iter == 300
     assert info.residual > 0.1
     assert "did not converge in 300 sweeps" in info.message
     assert np.isfinite(marginals.values).all()
-    damped = BeliefPropagation("flooding", damping=0.5, max_iter=300)
+    damped = BeliefPropagation(damping=0.5, max_iter=300)
     _, _, info = damped.run(theta, state)
     assert info.converged
 
 
-@pytest.mark.parametrize("schedule", ["residual", "flooding"])
-def test_a_state_is_not_changed_by_a_run(schedule):
+def test_a_state_is_not_changed_by_a_run():
     layout, theta = LOOPY["grid"], draw(LOOPY["grid"], 0.3)
-    engine = BeliefPropagation(schedule)
+    engine = BeliefPropagation()
     _, state, _ = engine.run(theta, engine.init(layout))
     before = [np.copy(a) for a in (state.value, state.pending, state.theta, state.beliefs)]
     tables = state.potentials.tables.copy()
@@ -188,14 +184,13 @@ def test_messages_survive_a_change_between_strong_and_moderate_potentials():
         np.testing.assert_allclose(marginals.values, truth.values, atol=1e-9)
 
 
-@pytest.mark.parametrize("schedule", ["residual", "flooding"])
 @pytest.mark.parametrize("scale", [1.0, 0.01], ids=["strong", "weak"])
-def test_a_hub_with_very_many_neighbours_does_not_underflow(scale, schedule):
+def test_a_hub_with_very_many_neighbours_does_not_underflow(scale):
     """Messages of little contrast do not span much, but their product is small all the same."""
     n = 2001
     layout = Layout([3] * n, [(0, i) for i in range(1, n)])
     theta = draw(layout, scale)
-    engine = BeliefPropagation(schedule=schedule)
+    engine = BeliefPropagation()
     marginals, state, info = engine.run(theta, engine.init(layout))
     assert state.plain
     assert info.converged
@@ -231,9 +226,8 @@ def test_potentials_that_make_no_sense_are_refused():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"schedule": "random"}, {"damping": 1.0}, {"damping": -0.1}, {"tol": 0.0}, {"max_iter": 0},
-     {"pair_method": "guess"}],
-)  # fmt: skip
+    [{"damping": 1.0}, {"damping": -0.1}, {"tol": 0.0}, {"max_iter": 0}],
+)
 def test_settings_that_make_no_sense_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         BeliefPropagation(**settings)

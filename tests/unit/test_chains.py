@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from edgegraft import fit_parameters, refit_by_likelihood
-from edgegraft.core import Layout
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import Layout, all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import ConvergenceWarning, DataError, ModelError
 from edgegraft.inference import ExactEngine, GibbsEngine, annealed_log_partition, gibbs_sample
-from edgegraft.inference.persistent import HostDraws, PersistentChains
+from edgegraft.inference.chains import Indicators
+from edgegraft.inference.sampling import PersistentChains
 from edgegraft.ingest import pack
 from edgegraft.learn import (
     by_likelihood,
@@ -25,9 +25,8 @@ from edgegraft.learn.by_likelihood import Gain
 from edgegraft.learn.graph_likelihood import GraphLikelihood
 from edgegraft.learn.margins import compare_margins, match_margins
 from edgegraft.model import PairwiseMRF, questions
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableRows
+from edgegraft.objective import Likelihood
+from edgegraft.table import PackedTable, Schema, TableRows
 from tests.conftest import DEVICE
 from tests.zoo import ZOO, truth
 
@@ -49,7 +48,7 @@ def on_device(n_chains=4000, seed=0, theta=THETA):
 
 def test_products_with_indicators_are_those_of_plain_numpy():
     found, codes = on_device(50)
-    here = HostDraws(LAYOUT, codes.astype(np.uint16))
+    here = Indicators(LAYOUT, codes.astype(np.uint16))
     weights = np.random.default_rng(1).normal(size=50)
     np.testing.assert_array_equal(found.codes(), codes)
     expected = [

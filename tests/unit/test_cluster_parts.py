@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from edgegraft.errors import DataError, DataTypeError, MissingExtraError
@@ -16,15 +13,6 @@ def test_the_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"edgegraft\[dask\]"):
         cluster.ClusterRows(None, [])
-
-
-def test_dask_is_not_loaded_before_it_is_needed():
-    script = (
-        "import sys, edgegraft as eg\n"
-        "eg.ClusterRows, eg.GraftedMRF\n"
-        "assert not {'dask', 'distributed'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_what_has_no_partitions_is_refused():

@@ -168,24 +168,6 @@ def test_rare_categories_are_pooled_and_understood():
     assert rare == fitted.model_.marginals(given={"town": "(other)"})["side"]
 
 
-def test_many_states_are_tested_in_groups():
-    rng = np.random.default_rng(0)
-    first = rng.integers(0, 40, 4000)
-    second = np.where(rng.random(4000) < 0.4, first, rng.integers(0, 40, 4000))
-    rows = {"a": first, "b": second, "c": rng.integers(0, 2, 4000)}
-    text = {name: np.char.add("s", values.astype(str)) for name, values in rows.items()}
-    fitted = GraftedMRF(random_state=0).fit(text)
-    assert fitted.edges_.tolist() == [[0, 1]]
-    assert fitted.edge_table_["dof"][0] <= 16 * 16
-
-
-def test_evidence_may_be_a_number():
-    frame = pd.DataFrame({"income": np.random.default_rng(0).lognormal(size=400)})
-    frame["rich"] = np.where(frame["income"] > 1, "yes", "no")
-    model = GraftedMRF(random_state=0).fit(frame).model_
-    assert model.marginals(given={"income": 9.5})["rich"]["yes"] > 0.9
-
-
 def test_evidence_about_a_count_is_a_count():
     counts = np.random.default_rng(0).poisson(2.0, 300)
     visits = pack({"visits": counts, "other": counts % 2}, kinds={"visits": "count"}).schema[0]

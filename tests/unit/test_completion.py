@@ -11,8 +11,7 @@ from edgegraft.core import Layout
 from edgegraft.learn import completion, discover, fit_for_prediction
 from edgegraft.learn.completion import Completion
 from edgegraft.model import PairwiseMRF
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableRows
+from edgegraft.table import PackedTable, Schema, TableRows
 from tests.judge_cases import fit_edges, rows_of, verdicts_of
 
 

@@ -190,7 +190,7 @@ def test_tables_are_a_start(kinds, target, to_the_end):
         shown = (table if target < other else table.T)[:, found.design.codes[:, place]]
         logits += shown.T
     expected = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None])
-    first = module.Fit(start, 0.0, np.empty(0))
+    first = module.Fit(start, 0.0)
     np.testing.assert_allclose(found.probabilities(first), expected, atol=1e-9)
     np.testing.assert_allclose(
         found.fit.theta, Conditional(rows, target, others).fit.theta, atol=1e-4
@@ -226,7 +226,7 @@ def test_scores_of_rows_add_up_to_the_gradient(case, target, others):
     rows = make_rows(case)
     found = Conditional(rows, target, others)
     size = found.n_parameters
-    at = module.Fit(np.random.default_rng(5).normal(scale=0.3, size=size), 0.0, np.empty(0))
+    at = module.Fit(np.random.default_rng(5).normal(scale=0.3, size=size), 0.0)
     by_row = found.by_row(found.rows_along(at, np.eye(size)))
     assert by_row.shape == (rows.n_rows, size)
     weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights

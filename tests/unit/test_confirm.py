@@ -6,7 +6,7 @@ from benchmarks.hard import cases
 
 from edgegraft import GraftedMRF
 from edgegraft.conditional.survey_design import weigh
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.errors import EncodingWarning, IdentificationWarning
 from edgegraft.learn import Plan, discover

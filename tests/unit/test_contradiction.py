@@ -18,8 +18,7 @@ from edgegraft.inference import (
     ExactEngine,
     TreeReweighted,
 )
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Likelihood, Penalty
 from edgegraft.optimize import Stopping, minimize
 from edgegraft.table import PackedTable
 
@@ -29,7 +28,6 @@ ENGINES = {
     "bp": BeliefPropagation(tol=1e-8),
     "coarse bp": BeliefPropagation(tol=1e-4),
     "damped bp": BeliefPropagation(tol=1e-8, damping=0.5),
-    "flooding": BeliefPropagation(tol=1e-8, schedule="flooding"),
     "auto": AutoEngine(
         ExactBudget(0.0), BeliefPropagation(tol=1e-8), TreeReweighted(tol=1e-8, max_iter=3000)
     ),
@@ -142,12 +140,6 @@ def test_parameters_alone_carry_no_choice(counts):
         first = minimize(loss, PENALTY, clique(), stopping=STOPPING)
     theta = star().carry(first.theta, first.layout)
     assert minimize(loss, PENALTY, star(), theta, STOPPING).info.engine == "bp"
-
-
-def test_pairs_are_answered_in_the_same_way_after_a_handover(counts):
-    loss = Likelihood(counts, BeliefPropagation(pair_method="linear-response"))
-    assert loss.fallback.engine.pair_method == "linear-response"
-    assert Likelihood(counts, BeliefPropagation()).fallback.engine.pair_method == "product"
 
 
 class Kinked(Likelihood):

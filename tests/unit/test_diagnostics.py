@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from edgegraft.inference.chains import mixing
-from edgegraft.kernels.gibbs.gibbs_moments import measure_halves
+from edgegraft.inference.gibbs import mixing
+from edgegraft.kernels.gibbs.mixing import measure_halves
 
 
 @pytest.fixture

@@ -58,13 +58,6 @@ def test_the_gallery_has_an_order_for_every_script():
     assert sorted(order["PAGES"]) == sorted(script.stem for script in SCRIPTS)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_a_script_of_the_gallery_opens_with_a_title(script):
-    first, title, line = script.read_text(encoding="utf-8").split("\n")[:3]
-    assert first == '"""'
-    assert line == "=" * len(title)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_a_script_of_the_gallery_runs(script, tmp_path, monkeypatch):

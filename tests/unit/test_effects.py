@@ -21,10 +21,9 @@ from edgegraft.learn import discover
 from edgegraft.learn.coupling import couple, slopes_of
 from edgegraft.learn.effects import ENOUGH, LEVEL, edge_effects
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.optimize import Stopping, minimize
-from edgegraft.table import PackedTable, Schema, Variable
-from edgegraft.table.blocks import TableRows
+from edgegraft.table import PackedTable, Schema, TableRows, Variable
 from edgegraft.table.numbers import scores_of
 
 KINDS = ("nominal", "ordinal", "nominal", "numeric", "nominal")

@@ -110,13 +110,6 @@ def test_the_edge_table_has_all_candidates():
     }
 
 
-def test_without_a_rate_every_candidate_is_kept():
-    estimator = GraftedMRF(search=GraftingSettings(penalty=0.001), fdr=None, random_state=0)
-    estimator.fit(chain())
-    assert estimator.edge_table_["kept"].all()
-    assert len(estimator.edges_) == len(estimator.edge_table_["kept"]) > 4
-
-
 def test_the_score_is_the_mean_log_pseudolikelihood():
     rows, other = np.split(chain(2500), [2000])
     estimator = GraftedMRF(random_state=0).fit(rows)
@@ -137,19 +130,6 @@ def test_integers_are_labels_and_not_codes():
     plain = GraftedMRF(random_state=0).fit(rows)
     assert shifted.score(10 * rows + 7) == plain.score(rows)
     assert set(np.unique(shifted.sample(50, random_state=0))) <= {7, 17, 27}
-
-
-def test_weights_count_as_repeated_rows():
-    frame = survey(300).drop(columns="score")
-    weights = np.random.default_rng(0).integers(0, 4, 300)
-    schema = pack(frame).schema
-    weighted = GraftedMRF(schema=schema, search=GraftingSettings(tol=1e-6), random_state=0)
-    repeated = clone(weighted).fit(frame.loc[frame.index.repeat(weights)])
-    weighted.fit(frame, sample_weight=weights)
-    assert pairs(weighted.edges_) == pairs(repeated.edges_)
-    np.testing.assert_allclose(
-        weighted.predict_proba(frame), repeated.predict_proba(frame), atol=1e-4
-    )
 
 
 def test_predict_proba_of_a_column():
@@ -210,17 +190,6 @@ def test_an_array_after_a_frame_is_matched_by_position_with_a_warning():
     np.testing.assert_array_equal(by_position, estimator.score_samples(frame))
 
 
-def test_names_are_kept_only_where_the_table_has_them():
-    rows = chain()
-    estimator = GraftedMRF(random_state=0)
-    assert list(estimator.fit(pd.DataFrame(rows, columns=list("abcde"))).feature_names_in_) == list(
-        "abcde"
-    )
-    assert not hasattr(estimator.fit(rows), "feature_names_in_")
-    assert not hasattr(estimator.fit(pd.DataFrame(rows)), "feature_names_in_")
-    assert list(estimator.fit(pack(rows)).feature_names_in_) == ["x0", "x1", "x2", "x3", "x4"]
-
-
 def test_the_result_does_not_depend_on_threads_and_only_on_the_seed():
     rows = chain()
     one = GraftedMRF(random_state=0).fit(rows)
@@ -239,11 +208,6 @@ def test_a_fit_survives_pickling_and_cloning_forgets_it():
     assert fresh.get_params() == estimator.get_params()
     with pytest.raises(NotFittedError):
         fresh.score(frame)
-
-
-def test_a_schema_survives_cloning():
-    schema = pack(chain()).schema
-    assert clone(GraftedMRF(schema=schema)).schema == schema
 
 
 def test_pipelines():
@@ -367,29 +331,6 @@ def test_settings_of_records_are_parameters():
 def test_a_schema_is_refused_by_its_type():
     with pytest.raises(DataTypeError, match="schema must be a Schema, found str"):
         GraftedMRF(schema="a").fit(chain(50))
-
-
-@pytest.mark.parametrize("strategy", ["best-choice", "first-hit", "exhaustive"])
-def test_strategies_and_objectives(strategy):
-    rows = chain(1000)
-    estimator = GraftedMRF(
-        search=GraftingSettings(
-            strategy=strategy,
-            relaxed=False,
-            penalty=0.02,
-            group_weight="sqrt",
-            objective="likelihood",
-            inference="exact",
-        ),
-        random_state=0,
-    ).fit(rows)
-    assert pairs(estimator.edges_) == CHAIN
-
-
-def test_the_names_are_exported_lazily():
-    assert edgegraft.GraftedMRF is GraftedMRF
-    assert edgegraft.estimators.GraftedMRF is GraftedMRF
-    assert "GraftedMRF" in dir(edgegraft)
 
 
 def test_a_packed_table_may_be_fitted_and_scored():

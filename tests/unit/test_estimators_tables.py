@@ -195,7 +195,7 @@ def test_the_mean_of_a_bin_lies_in_it(dtype):
         assert labels(packed.schema, codes).column("x").type == str(dtype)
 
 
-@pytest.mark.parametrize("kind", [*TYPED, *TEXT])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "table", "csv"])
 def test_every_kind_of_input_gives_the_same_network(kind, tmp_path):
     frame = survey(missing=0.05)[["smoker", "visits", "insured"]]
     arrow = pa.Table.from_pandas(frame, preserve_index=False)
@@ -240,15 +240,6 @@ def test_sample_and_impute_of_a_survey():
     assert not draws[0].equals(draws[1])
     for out in (likeliest, *draws):
         pd.testing.assert_frame_equal(out.where(frame.notna()), frame)
-
-
-def test_imputing_a_column_predicts_it():
-    frame = survey()[["smoker", "cough", "visits"]]
-    estimator = GraftedMRF(random_state=0).fit(frame)
-    hidden = frame.assign(cough=pd.Categorical([None] * 600, dtype=frame["cough"].dtype))
-    predicted = estimator.impute(hidden)["cough"].astype(str)
-    best = estimator.predict_proba(frame, "cough").argmax(axis=1)
-    assert predicted.tolist() == [estimator.schema_["cough"].categories[k] for k in best]
 
 
 def test_packed_tables_of_another_schema():

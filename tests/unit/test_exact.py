@@ -11,69 +11,14 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import chi2
 
 from edgegraft.core import Layout
-from edgegraft.errors import EdgeError, ModelError, TreewidthError
-from edgegraft.inference.exact import ExactEngine
+from edgegraft.datasets.graphs import grid
+from edgegraft.errors import ModelError, TreewidthError
+from edgegraft.inference import ExactEngine
+from tests.zoo import ZOO, truth
 
 
-def grid(rows, columns):
-    at = np.arange(rows * columns).reshape(rows, columns)
-    across = np.stack((at[:, :-1].ravel(), at[:, 1:].ravel()), axis=1)
-    down = np.stack((at[:-1].ravel(), at[1:].ravel()), axis=1)
-    return np.concatenate((across, down))
-
-
-GRAPHS = {
-    "no variables": ([], []),
-    "no edges": ([2, 3, 2], []),
-    "singleton": ([4], []),
-    "one state": ([1, 3, 1], [(0, 1), (1, 2)]),
-    "one edge": ([2, 3], [(0, 1)]),
-    "chain": ([2, 3, 4, 2, 3], [(0, 1), (1, 2), (2, 3), (3, 4)]),
-    "star": ([3, 2, 2, 4, 2], [(0, 1), (0, 2), (0, 3), (0, 4)]),
-    "cycle": ([2, 3, 2, 4, 3], [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)]),
-    "grid": ([2] * 12, grid(3, 4)),
-    "complete": ([2, 3, 2, 3, 2, 2], list(itertools.combinations(range(6), 2))),
-    "disconnected": ([2, 3, 2, 2, 3, 2, 2], [(0, 3), (3, 5), (1, 4), (2, 6)]),
-    "mixed cardinalities": ([21, 2, 13, 5, 2], [(0, 1), (0, 2), (1, 3), (2, 4), (3, 4), (1, 4)]),
-}
-
-
-def scores(theta, layout):
-    """Return the log score of every joint state, one axis a variable."""
-    n = layout.n_variables
-    total = np.zeros(tuple(layout.states))
-    for i in range(n):
-        total += layout.node(theta, i).reshape([-1 if v == i else 1 for v in range(n)])
-    for k, (i, j) in enumerate(layout.edges):
-        shape = [int(layout.states[v]) if v in (i, j) else 1 for v in range(n)]
-        total += layout.edge(theta, k).reshape(shape)
-    return total
-
-
-def brute_force(theta, layout):
-    total = scores(theta, layout)
-    peak = total.max()
-    log_partition = peak + math.log(np.exp(total - peak).sum())
-    return np.exp(total - log_partition), log_partition
-
-
-def margin(joint, *keep):
-    table = joint.sum(axis=tuple(v for v in range(joint.ndim) if v not in keep))
-    return table if sorted(keep) == list(keep) else table.T
-
-
-def model(name, scale=1.0, zeros=0.0, seed=0):
-    states, edges = GRAPHS[name]
-    layout = Layout(np.array(states, np.int64), np.array(edges, np.int64).reshape(-1, 2))
-    rng = np.random.default_rng(seed)
-    theta = rng.normal(scale=scale, size=layout.n_parameters)
-    theta[rng.random(len(theta)) < zeros] = -np.inf
-    if zeros:  # one joint state stays possible
-        for i in range(layout.n_variables):
-            layout.node(theta, i)[0] = 0.5
-        for k in range(layout.n_edges):
-            layout.edge(theta, k)[0, 0] = 0.5
-    return layout, theta
+def model(name):
+    return ZOO[name].layout, np.array(ZOO[name].theta)
 
 
 @pytest.fixture
@@ -81,38 +26,13 @@ def engine():
     return ExactEngine()
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize(
-    ("scale", "zeros"), [(1.0, 0.0), (1.0, 0.4), (500.0, 0.0), (500.0, 0.4), (0.0, 0.0)]
-)
-def test_marginals_log_partition_and_map(engine, name, scale, zeros):
-    layout, theta = model(name, scale, zeros)
-    joint, log_partition = brute_force(theta, layout)
-    marginals, state, info = engine.run(theta, engine.init(layout))
-    assert info.converged
-    assert marginals.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
-    for i in range(layout.n_variables):
-        np.testing.assert_allclose(layout.node(marginals.values, i), margin(joint, i), atol=1e-11)
-    for k, (i, j) in enumerate(layout.edges):
-        np.testing.assert_allclose(
-            layout.edge(marginals.values, k), margin(joint, i, j), atol=1e-11
-        )
-    assignment, value, _ = engine.map(theta, state)
-    assert value == pytest.approx(scores(theta, layout).max(), rel=1e-12)
-    assert scores(theta, layout)[tuple(assignment)] == pytest.approx(value, rel=1e-12)
-
-
-@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "no variables"])
-@pytest.mark.parametrize("zeros", [0.0, 0.3])
-def test_pair_marginals_of_all_pairs(engine, name, zeros):
-    layout, theta = model(name, zeros=zeros)
-    joint, _ = brute_force(theta, layout)
-    n = layout.n_variables
-    pairs = np.array(list(itertools.permutations(range(n), 2)), np.int64).reshape(-1, 2)
-    tables = engine.pair_marginals(theta, engine.init(layout), pairs)
-    assert len(tables) == n * (n - 1)
-    for (i, j), table in zip(pairs, tables, strict=True):
-        np.testing.assert_allclose(table, margin(joint, i, j), atol=1e-11)
+@pytest.mark.parametrize("name", ZOO)
+def test_the_map_is_the_best_of_all_states(engine, name):
+    layout, theta = model(name)
+    assignment, value, _ = engine.map(theta, engine.init(layout))
+    best = truth(name).joint.max()
+    assert truth(name).joint[tuple(assignment)] == pytest.approx(best, rel=1e-9)
+    assert value == pytest.approx(np.log(best) + truth(name).log_partition, rel=1e-12, abs=1e-12)
 
 
 def test_messages_that_disagree_beyond_double_precision(engine):
@@ -202,11 +122,10 @@ def test_a_deep_chain_is_no_recursion(engine):
     np.testing.assert_allclose(marginals.values[: 2 * n], 0.5, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["chain", "cycle", "complete", "disconnected"])
-@pytest.mark.parametrize("zeros", [0.0, 0.3])
-def test_samples_follow_the_model(engine, name, zeros):
-    layout, theta = model(name, zeros=zeros)
-    joint, _ = brute_force(theta, layout)
+@pytest.mark.parametrize("name", ["cycle", "complete", "disconnected", "zero entries, loop"])
+def test_samples_follow_the_model(engine, name):
+    layout, theta = model(name)
+    joint = truth(name).joint
     n_samples = 40_000
     samples = engine.sample(theta, engine.init(layout), n_samples, np.random.default_rng(7))
     assert samples.shape == (n_samples, layout.n_variables)
@@ -227,7 +146,7 @@ def test_sampling_depends_on_the_generator_alone(engine):
     state = engine.init(layout)
     first = engine.sample(theta, state, 50, np.random.default_rng(1))
     np.testing.assert_array_equal(first, engine.sample(theta, state, 50, np.random.default_rng(1)))
-    assert engine.sample(theta, state, 0, np.random.default_rng(1)).shape == (0, 12)
+    assert engine.sample(theta, state, 0, np.random.default_rng(1)).shape == (0, 9)
 
 
 def test_impossible_models_are_named(engine):
@@ -243,23 +162,6 @@ def test_impossible_models_are_named(engine):
     ):
         with pytest.raises(ModelError, match="no state has positive probability"):
             ask()
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_bad_parameters_are_refused(engine, bad):
-    layout, theta = model("chain")
-    theta[3] = bad
-    with pytest.raises(ModelError, match=r"variable \d is (nan|inf)"):
-        engine.run(theta, engine.init(layout))
-    with pytest.raises(ModelError, match=r"theta has shape \(2,\): the layout has \d+ parameters"):
-        engine.run(theta[:2], engine.init(layout))
-
-
-@pytest.mark.parametrize(("pair", "words"), [((1, 1), "to itself"), ((0, 9), "outside 0..4")])
-def test_bad_pairs_are_refused(engine, pair, words):
-    layout, theta = model("chain")
-    with pytest.raises(EdgeError, match=words):
-        engine.pair_marginals(theta, engine.init(layout), np.array([pair]))
 
 
 def test_refusal_says_what_is_needed_and_what_to_do():
@@ -291,9 +193,9 @@ def test_hopeless_graphs_are_refused_at_once():
     [
         ("no variables", 0, 0, 0),
         ("no edges", 0, 3, 3),
-        ("star", 1, 4, 12),
-        ("cycle", 2, 3, 24),
-        ("complete", 5, 1, 144),
+        ("star", 1, 4, 9),
+        ("cycle", 2, 3, 12),
+        ("complete", 3, 1, 81),
     ],
 )
 def test_estimates(engine, name, treewidth, n_cliques, largest):
@@ -313,5 +215,5 @@ def test_read_only_parameters_and_states_stay_as_they_are(engine):
     np.testing.assert_array_equal(first.values, second.values)
     for part, kept in zip(state.tree, before, strict=True):
         np.testing.assert_array_equal(part, kept)
-    larger = layout.grow([(0, 11)])
+    larger = layout.grow([(0, 8)])
     assert engine.grow(state, larger).layout is larger

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from edgegraft.core import Layout
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import Layout, all_pairs
 from edgegraft.model import PairwiseMRF
 from edgegraft.table import Schema
 

@@ -9,11 +9,9 @@ from scipy import stats
 from edgegraft.core import Layout
 from edgegraft.datasets import gibbs_sample, graphs
 from edgegraft.errors import DataError, ModelError
-from edgegraft.inference.chains import follow_model, make_streams, scattered, tables_of
-from edgegraft.kernels.gibbs.fields import anneal
-from edgegraft.kernels.gibbs.gibbs_moments import add_moments
-from edgegraft.kernels.gibbs.gibbs_tables import refill
-from edgegraft.kernels.gibbs.sweeps import fill_uniform, sweep
+from edgegraft.inference.chains import HostChains, make_streams, scattered, tables_of
+from edgegraft.kernels.gibbs.sweeps import add_moments, fill_uniform, sweep
+from edgegraft.kernels.gibbs.tables import refill
 
 
 def enumerate_model(layout, theta):
@@ -129,14 +127,13 @@ def swept(layout, theta, beta, x, uniform):
 
 
 @pytest.mark.parametrize("make", [mixed, hub], ids=lambda make: make.__name__)
-def test_chains_that_follow_fields_are_those_of_the_conditionals(make):
+def test_chains_led_through_temperatures_are_those_of_the_conditionals(make):
     layout, theta = make()
-    chains, betas = scattered(layout, make_streams(0, 6)), np.array([0.0, 0.3, 0.5, 1.0])
-    streams, x = chains.streams.copy(), chains.state.T.astype(np.int64)
-    energies = np.empty((6, 3))
-    wiring, nodes, pushes = follow_model(layout, theta)
-    anneal(wiring, theta, nodes, pushes, *chains, betas, energies)
-    for k, beta in enumerate(betas[:-1]):
+    start, betas = scattered(layout, make_streams(0, 6)), [0.0, 0.3, 1.0]
+    streams, x = start.streams.copy(), start.state.T.astype(np.int64)
+    chains = HostChains(layout, theta, start, 1, max_rows=16)
+    for beta in betas:
+        chains.sweep(1, beta=beta)
         uniform = np.empty((layout.n_variables, 6))
         for row in uniform:
             fill_uniform(streams, row)
@@ -144,20 +141,17 @@ def test_chains_that_follow_fields_are_those_of_the_conditionals(make):
         terms = sum(
             layout.edge(theta, e)[x[:, i], x[:, j]] for e, (i, j) in enumerate(layout.edges)
         )
-        np.testing.assert_allclose(energies[:, k], terms, atol=1e-12)
-    np.testing.assert_array_equal(chains.state, x.T)
-    np.testing.assert_array_equal(chains.streams, streams)
+        np.testing.assert_allclose(chains.edge_terms(), terms, atol=1e-12)
+        np.testing.assert_array_equal(chains.codes(), x.T)
+    np.testing.assert_array_equal(chains.ends().streams, streams)
 
 
-def test_fields_leave_states_that_are_impossible():
+def test_states_that_are_impossible_are_left():
     layout, theta = zeros()
-    chains = scattered(layout, make_streams(0, 50))
-    wiring, nodes, pushes = follow_model(layout, theta)
-    finite = np.maximum(theta, -1e8)
-    energies = np.empty((50, 30))
-    anneal(wiring, finite, nodes, pushes, *chains, np.ones(31), energies)
-    assert (energies[:, -1] > -100).all()
-    assert (chains.state[3] > 0).all()
+    chains = HostChains(layout, theta, scattered(layout, make_streams(0, 50)), 1)
+    chains.sweep(30)
+    assert np.isfinite(chains.edge_terms()).all()
+    assert (chains.codes()[3] > 0).all()
 
 
 def strong_hub():
@@ -267,18 +261,6 @@ def test_streams_are_xoshiro256():
     for _ in range(100):
         fill_uniform(streams, out)
         assert out.tolist() == [next(twin) for twin in twins]
-
-
-def test_start_is_used():
-    layout, theta = mixed()
-    X, _ = gibbs_sample(
-        layout, theta - 0.0, 3, start=[1, 2, 5, 1, 2], burn_in=0, random_state=0, n_chains=3
-    )
-    assert X.shape == (3, 5)
-    with pytest.raises(DataError, match="variable 2 outside"):
-        gibbs_sample(layout, theta, 3, start=[1, 2, 6, 1, 2])
-    with pytest.raises(DataError, match="shape"):
-        gibbs_sample(layout, theta, 3, start=[1, 2])
 
 
 def test_an_impossible_model_is_refused():

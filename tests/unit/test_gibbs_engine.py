@@ -8,9 +8,9 @@ import pytest
 from edgegraft.core import Layout
 from edgegraft.core.edge_tables import fit_margins
 from edgegraft.errors import MemoryBudgetError, ModelError
+from edgegraft.inference import GibbsEngine
 from edgegraft.inference.chains import make_streams, scattered, tables_of
-from edgegraft.inference.gibbs import GibbsEngine
-from edgegraft.kernels.gibbs.gibbs_moments import add_moments
+from edgegraft.kernels.gibbs.sweeps import add_moments
 from tests.zoo import ZOO, truth
 
 SHORT = {"n_chains": 40, "n_sweeps": 200, "burn_in": 50, "thinning": 2}

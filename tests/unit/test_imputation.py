@@ -66,11 +66,6 @@ def test_known_cells_stay_and_names_come_back(model):
     assert table.column("x1").null_count == 0
 
 
-def test_complete_rows_come_back_as_they_are(model):
-    rows = Brute(model).codes
-    np.testing.assert_array_equal(impute(model, rows), rows)
-
-
 def test_a_row_that_is_impossible_is_named():
     hard = PairwiseMRF.from_potentials(
         {"a": [0, 1], "b": [0, 1], "c": [0, 1], "d": [0, 1]},
@@ -79,8 +74,3 @@ def test_a_row_that_is_impossible_is_named():
     rows = np.array([[0, 0, -1, -1], [0, 1, -1, -1]])
     with pytest.raises(ImpossibleEvidenceError, match="row 1 is impossible"):
         impute(hard, rows)
-
-
-def test_unknown_methods_are_refused(model):
-    with pytest.raises(ValueError, match="method must be 'map' or 'draw'"):
-        model.impute(np.zeros((1, 4), int), method="mean")

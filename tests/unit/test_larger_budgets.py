@@ -24,7 +24,7 @@ def edges(found):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"penalty": 0.02, "relaxed": False}, {"strategy": "first-hit"}, {"priority": "uniform"}],
+    [{"penalty": 0.02, "relaxed": False}, {"strategy": "first-hit"}],
 )
 def test_a_network_with_more_edges(survey, tmp_path, options):
     path, n_tests = tmp_path / "run", 0

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from edgegraft.learn import certify, grow
 from edgegraft.learn.certificate import _sample
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from tests.learn_cases import PENALTY, make_loss, make_table, penalised
 
 

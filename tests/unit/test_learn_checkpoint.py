@@ -13,10 +13,8 @@ from edgegraft.errors import ConvergenceWarning, FileFormatError
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Plan, SearchState, checkpoint, discover, grow, resume_discovery
 from edgegraft.learn.checkpoint import StageFile
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Penalty
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableRows
+from edgegraft.objective import Likelihood, Penalty
+from edgegraft.table import PackedTable, Schema, TableRows
 from tests.learn_cases import PENALTY, Log, make_loss, make_table, penalised
 from tests.unit.test_row_blocks import as_blocks, network_rows
 
@@ -70,24 +68,6 @@ def test_without_a_path_nothing_is_kept():
     file = StageFile()
     file.stage("a", lambda: TREE)
     assert file.find("a") is None
-
-
-@pytest.mark.parametrize("place", [0, 25, 60, 500, -400, -1])
-def test_one_changed_byte_is_noticed(table, written, tmp_path, place):
-    damaged = bytearray(written)
-    damaged[place] ^= 1
-    path = tmp_path / "damaged"
-    path.write_bytes(damaged)
-    with pytest.raises(FileFormatError, match=r"not a checkpoint|damaged"):
-        resume_discovery(path, table)
-
-
-@pytest.mark.parametrize("length", [0, 10, 40, 1000])
-def test_truncated_files_are_refused(table, written, tmp_path, length):
-    path = tmp_path / "short"
-    path.write_bytes(written[:length])
-    with pytest.raises(FileFormatError, match=r"not a checkpoint|damaged"):
-        resume_discovery(path, table)
 
 
 def test_foreign_files_are_refused(table, tmp_path):

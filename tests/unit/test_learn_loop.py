@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from edgegraft.counts import PairCounts
-from edgegraft.grafting import steps
+from edgegraft.grafting import candidates
 from edgegraft.grafting.policies import choose_policy
 from edgegraft.learn import Problem, SearchState, Settings, grow, run_search
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Penalty
 from edgegraft.rank import rank_pairs
 from tests.learn_cases import PENALTY, Log, grow_logged, make_loss, make_table, penalised
 
@@ -127,9 +127,9 @@ def test_hubs_are_boosted_only_where_the_data_do_not_rank():
     growth, _ = grow_logged(make_loss(table), max_edges=6)
     boosts = []
     growth.stream.boost = boosts.append
-    steps.boost_hubs(growth)
+    candidates.boost_hubs(growth)
     growth.ranked = True
-    steps.boost_hubs(growth)
+    candidates.boost_hubs(growth)
     assert len(boosts) == 1
 
 
@@ -188,14 +188,14 @@ def test_ctrl_c_ends_a_run_with_a_model():
 
 
 def test_neighbours_of_neighbours_follow_the_ranked_pairs(table):
-    growth = SearchState.begin(Problem.of(make_loss(table), PENALTY, penalised(max_tests=4)))
+    growth = SearchState.begin(Problem(make_loss(table), PENALTY, penalised(max_tests=4)))
     growth.graph.add(np.array([(0, 1), (1, 2), (2, 3)]))
     growth.stream.remove(growth.graph.layout.edges)
     growth.ranked = True
     tested = []
     judge = growth.judge
     growth.judge = lambda edges: tested.append(edges) or judge(edges)
-    steps.fill(growth)
+    candidates.fill(growth)
     assert sorted(map(tuple, tested[0][:2].tolist())) == [(0, 2), (1, 3)]
 
 
@@ -216,7 +216,7 @@ def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger, monkeypat
     assert set(whole) <= sure
     assert len(whole) > 0.8 * len(sure)  # some have no gradient yet
     assert len(first_of(relaxed=True, max_edges=3)) == 3
-    monkeypatch.setattr(steps, "_STEP", replace(steps._STEP, pairs=5))
+    monkeypatch.setattr(candidates, "_TEST", replace(candidates._TEST, pairs=5))
     assert first_of(relaxed=True) == whole
     monkeypatch.undo()
     assert len(first_of(relaxed=False)) < len(whole)
@@ -224,7 +224,7 @@ def test_a_relaxed_run_begins_with_what_the_ranking_is_sure_of(larger, monkeypat
 
 
 def test_a_relaxed_run_takes_a_handful_whole(table):
-    growth = SearchState.begin(Problem.of(make_loss(table), PENALTY, Settings(tol=1e-4)))
+    growth = SearchState.begin(Problem(make_loss(table), PENALTY, Settings(tol=1e-4)))
     growth.graph.add([(i, j) for i in range(12) for j in range(i + 1, 12) if (i + j) % 4][:40])
     growth.reservoir.offer(np.array([(0, 4), (0, 8)]), np.array([1.0, 9.0]))
     assert growth.policy.choose(growth.reservoir, 40).tolist() == [1, 0]

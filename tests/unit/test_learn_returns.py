@@ -14,8 +14,7 @@ from edgegraft.errors import ConvergenceWarning
 from edgegraft.grafting.state import MAX_RETURNS
 from edgegraft.inference import BeliefPropagation
 from edgegraft.learn import Problem, SearchState, certify, grow
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Penalty
+from edgegraft.objective import Likelihood, Penalty
 from edgegraft.table import PackedTable
 from tests.learn_cases import Log, make_loss, make_table, penalised
 
@@ -29,8 +28,15 @@ def counts():
     return PairCounts(PackedTable.from_codes(data.X.astype(int)))
 
 
-def loss_of(counts, pair_method="linear-response"):
-    return Likelihood(counts, BeliefPropagation(pair_method=pair_method))
+class Misleading(BeliefPropagation):
+    """An engine that answers pairs without an edge otherwise than as edges."""
+
+    def pair_marginals(self, theta, state, edges):
+        tables = super().pair_marginals(theta, state, edges)
+        for table in tables:
+            table[0, 0] += 0.02
+            table[1, 1] -= 0.02
+        return tables
 
 
 class Limit(Log):
@@ -44,7 +50,7 @@ class Limit(Log):
 @pytest.mark.parametrize("settings", [penalised(), FEW, penalised(strategy="exhaustive")])
 def test_pairs_that_return_for_ever_are_given_up_with_a_warning(counts, settings):
     with pytest.warns(ConvergenceWarning, match=r"are left out: \('x\d', 'x\d'\)"):
-        growth = grow(loss_of(counts), PENALTY, settings, observers=[Limit()])
+        growth = grow(Likelihood(counts, Misleading()), PENALTY, settings, observers=[Limit()])
     assert growth.reason == "no pair violates optimality but those that the fit sets back to zero"
     edges = {tuple(edge) for edge in growth.graph.layout.edges.tolist()}
     assert edges >= {(k, k + 1) for k in range(7)}
@@ -58,7 +64,7 @@ def test_pairs_that_return_for_ever_are_given_up_with_a_warning(counts, settings
 def test_without_such_pairs_nothing_is_counted(counts):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        growth = grow(loss_of(counts, "product"), PENALTY, FEW, observers=[Limit()])
+        growth = grow(Likelihood(counts, BeliefPropagation()), PENALTY, FEW, observers=[Limit()])
     assert growth.reason == "no pair violates optimality"
     assert not growth.returned
     growth = grow(make_loss(make_table()[0]), Penalty(0.01, 1e-4), FEW)
@@ -66,7 +72,7 @@ def test_without_such_pairs_nothing_is_counted(counts):
 
 
 def test_returns_are_counted_by_pair():
-    state = SearchState.begin(Problem.of(make_loss(make_table()[0]), PENALTY, FEW))
+    state = SearchState.begin(Problem(make_loss(make_table()[0]), PENALTY, FEW))
     pairs = np.array([(0, 1), (2, 3), (0, 2)])
     state.returned.update({1: MAX_RETURNS - 1, 2 * 12 + 3: MAX_RETURNS})
     assert state.gave_up(pairs).tolist() == [False, True, False]

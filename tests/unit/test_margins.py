@@ -6,22 +6,19 @@ import numpy as np
 import pytest
 
 from edgegraft.conditional.features import Features
-from edgegraft.core import Layout
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import Layout, all_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_grid, make_scale_free
 from edgegraft.estimators import GraftedMRF
-from edgegraft.inference.exact import ExactEngine
-from edgegraft.inference.gibbs import GibbsEngine
-from edgegraft.inference.sampling import gibbs_sample
+from edgegraft.inference import ExactEngine, GibbsEngine
+from edgegraft.inference.chains import Chains, HostChains, make_streams
 from edgegraft.ingest import pack
 from edgegraft.learn import discovery, margins, model_shares
 from edgegraft.learn.margins import Agreement, compare_margins, match_margins
 from edgegraft.learn.model_shares import find_shares
 from edgegraft.model import PairwiseMRF
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
+from edgegraft.objective import Likelihood
+from edgegraft.table import PackedTable, TableRows
 
 
 def differences(model, table, engine=None):
@@ -153,10 +150,11 @@ def two_modes():
     n = 20
     pairs = all_pairs(n)
     theta = np.concatenate((np.tile([0.0, -4.2], n), np.tile([0.0, 0.0, 0.0, 0.5], len(pairs))))
-    rows, _ = gibbs_sample(
-        Layout([2] * n, pairs), theta, 6000, n_chains=1000, burn_in=30, thinning=3,
-        random_state=0, start=np.zeros(n, int),
-    )  # fmt: skip
+    start = Chains(np.zeros((n, 1000), np.uint16), make_streams(0, 1000))
+    chains, draws = HostChains(Layout([2] * n, pairs), theta, start, 1), np.empty((n, 6, 1000), int)
+    chains.sweep(30)
+    chains.record(draws, 3)
+    rows = draws.reshape(n, -1).T
     table = PackedTable.from_codes(rows[rows.sum(axis=1) <= n // 2])
     return PairwiseMRF(table.schema, pairs, theta), table
 

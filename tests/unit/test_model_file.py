@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -230,19 +227,6 @@ def test_a_file_that_users_hold_loads():
     assert model == PairwiseMRF.from_potentials(categories, nodes, edges)
     assert stored.details["rows"] == 700
     np.testing.assert_array_equal(stored.edge_columns["q_value"], np.linspace(0.0, 0.003, 7))
-
-
-def test_asking_what_a_file_holds_brings_in_no_heavy_library(tmp_path):
-    path = tmp_path / "m.edgegraft"
-    random_model(Schema.from_states([2, 2])).save(path, details={"settings": {"penalty": 1}})
-    code = (
-        "import sys, json, edgegraft\n"
-        f"found = edgegraft.read_details({str(path)!r})\n"
-        "heavy = {'numba', 'pyarrow', 'scipy', 'sklearn'} & set(sys.modules)\n"
-        "print(json.dumps([found.details, found.names, sorted(heavy)]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout) == [{"settings": {"penalty": 1}}, ["x0", "x1"], []]
 
 
 def test_the_edges_of_a_file_are_a_frame_with_all_that_is_known_of_them(tmp_path):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from edgegraft.core import Layout
-from edgegraft.objective import bundles
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective import Pseudolikelihood, bundles
 from edgegraft.table import PackedTable
 
 STATES = np.array([2, 2, 3, 5, 2, 1, 4, 2])

@@ -53,13 +53,12 @@ def test_uniform_bins():
     assert packed.schema["a"].edges == (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-@pytest.mark.parametrize("batch_rows", [10_000, 65_536])
-@pytest.mark.parametrize("kind", ["table", "stream", "pandas", "parquet", "feather", "csv"])
-def test_more_numbers_than_codes(tmp_path, kind, batch_rows):
+@pytest.mark.parametrize("kind", ["table", "stream", "csv"])
+def test_more_numbers_than_codes(tmp_path, kind):
     cells = np.round(np.random.default_rng(0).normal(size=80_000) * 1000, 4)
     cells[5] = np.nan
     table = pa.table({"a": pa.array(cells, from_pandas=True), "b": np.arange(80_000) % 3})
-    packed = pack({**TYPED, **TEXT}[kind](table, tmp_path), bins=5, batch_rows=batch_rows)
+    packed = pack({**TYPED, **TEXT}[kind](table, tmp_path), bins=5, batch_rows=10_000)
     codes = packed.codes()
     assert codes[5, 0] == -1
     assert np.ptp(np.bincount(codes[codes[:, 0] >= 0, 0])) <= 1

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from edgegraft import GraftedMRF, read_details
 from edgegraft.cli.app import app
-from edgegraft.core.pairs import all_pairs
+from edgegraft.config import GraftingSettings
+from edgegraft.core import all_pairs
 from edgegraft.datasets import make_chain
 from edgegraft.errors import SettingError
 from edgegraft.grafting.pair_rules import PairRules
@@ -58,6 +59,7 @@ def test_weights_of_allowed_pairs_have_mean_one(rules):
         ("forbid a1", "must name a pair"),
         ("forbid a1 -- d", "no column is called 'd'"),
         ("weight none a1 -- c", "weight above 0"),
+        ("gap wide", "whole number of places"),
         ("file nowhere.txt", "does not exist"),
     ],
 )
@@ -71,7 +73,10 @@ def test_a_pair_is_not_both_required_and_forbidden():
         PairRules.read(["require a1 -- c", "forbid a* -- c"], NAMES)
 
 
-@pytest.mark.parametrize("options", [{}, {"relaxed": False}, {"fdr": None}, {"fwer": 0.05}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"search": GraftingSettings(relaxed=False)}, {"fdr": None}, {"fwer": 0.05}],
+)
 def test_required_pairs_are_edges_and_forbidden_ones_are_not_even_scored(options):
     found, fitted = edges(rules=["require x0 -- x5", "forbid x1 -- x2"], **options)
     assert (0, 5) in found

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
-from edgegraft.core import Layout
-from edgegraft.core.pairs import PairTables, table_offsets
+from edgegraft.core import Layout, PairTables
+from edgegraft.core.pairs import table_offsets
+from edgegraft.objective import Penalty
 from edgegraft.objective.noise import NoiseWeights
-from edgegraft.objective.penalty import Penalty
-from tests import fit_checks
 
 LAYOUT = Layout([2, 3, 4, 2], [(0, 1), (1, 2), (0, 3)])
 NOISE = NoiseWeights(np.array([1.2, 0.7, 2.0, 0.3]), np.array([1.0, 1.5, 2.0, 1.0]), 2.0)
@@ -31,56 +29,6 @@ def chi2_share(k):
 
 def draw(seed=0):
     return np.random.default_rng(seed).normal(size=LAYOUT.n_parameters)
-
-
-@pytest.mark.parametrize("penalty", SETTINGS, ids=repr)
-def test_value_is_the_definition(penalty):
-    theta = draw()
-    assert penalty.value(theta, LAYOUT) == pytest.approx(
-        fit_checks.penalty_value(theta, LAYOUT, penalty), rel=1e-13
-    )
-
-
-@pytest.mark.parametrize("penalty", SETTINGS, ids=repr)
-@pytest.mark.parametrize("steps", ["one", "a parameter"])
-def test_prox_is_the_minimum(penalty, steps):
-    theta = draw(1)
-    step = 0.7 if steps == "one" else np.random.default_rng(2).uniform(0.1, 3, len(theta))
-    found = penalty.prox(theta, step, LAYOUT)
-    # The prox is stationary: its gradient of the quadratic is minus a subgradient.
-    worst = fit_checks.residual(found, (found - theta) / step, LAYOUT, penalty)
-    assert worst < 1e-12
-
-    def total(w):
-        return ((w - theta) ** 2 / (2 * step)).sum() + penalty.value(w, LAYOUT)
-
-    around = minimize(total, found, method="L-BFGS-B").fun
-    assert total(found) <= around + 1e-9
-
-
-def test_prox_takes_a_step_for_each_group():
-    penalty, theta = Penalty(0.2, 0.1), draw(3)
-    steps = np.linspace(0.1, 2, 7)
-    wide = np.repeat(steps, np.diff(penalty.groups(LAYOUT).offsets))
-    np.testing.assert_array_equal(
-        penalty.prox(theta, steps, LAYOUT), penalty.prox(theta, wide, LAYOUT)
-    )
-
-
-def test_prox_gives_exact_zeros_and_leaves_nodes_alone():
-    theta = draw(4)
-    found = Penalty(100.0, 1.0).prox(theta, 1.0, LAYOUT)
-    nodes = int(LAYOUT.node_offset[-1])
-    np.testing.assert_array_equal(found[:nodes], theta[:nodes])
-    assert not found[nodes:].any()
-
-
-@pytest.mark.parametrize("penalty", SETTINGS, ids=repr)
-def test_violation_is_the_definition(penalty):
-    theta, gradient = draw(5), draw(6)
-    theta[LAYOUT.edge_offset[1] : LAYOUT.edge_offset[2]] = 0.0
-    worst = penalty.violation(theta, gradient, LAYOUT).max()
-    assert worst == pytest.approx(fit_checks.residual(theta, gradient, LAYOUT, penalty), rel=1e-12)
 
 
 @pytest.mark.parametrize("penalty", SETTINGS[:4] + SETTINGS[-1:], ids=repr)

@@ -17,13 +17,13 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_hex
 from scipy.spatial.distance import cdist
 
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import all_pairs
 from edgegraft.errors import DataError, MissingExtraError, ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import plot_edge, plot_marginals, plot_network, plot_trace
 from edgegraft.report.layout import bend_edges, curve_points, lay_out, place_labels
 from edgegraft.report.network import build_network, edge_signs
-from edgegraft.report.style import MAX_GROUPS, NEGATIVE, POSITIVE, group_style, heat_cell
+from edgegraft.report.style import NEGATIVE, POSITIVE
 from edgegraft.table import Schema
 
 
@@ -235,12 +235,6 @@ def test_names_never_cover_each_other(n, seed):
         covers = ((low[k] < high - 1e-4) & (low < high[k] - 1e-4)).all(axis=1)
         assert covers.sum() == 1  # itself
     assert place_labels(dots, np.full(n, 1.0), sizes, frame, keep_all=True)[1].all()
-
-
-def test_styles_of_groups_differ_until_they_run_out():
-    assert len({group_style(k) for k in range(MAX_GROUPS)}) == MAX_GROUPS
-    assert group_style(MAX_GROUPS) == group_style(-1)
-    assert heat_cell(1.0, 1.0).background == POSITIVE.lower()
 
 
 def test_edge_is_a_heat_map_centred_at_zero(model):

@@ -1,4 +1,4 @@
-"""Plug-in points: every wing is found, and the skeleton, installed elsewhere, adds to them."""
+"""Plug-in points: every wing is found, and the skeletons, installed elsewhere, add to them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from edgegraft.io import export
 from edgegraft.model import PairwiseMRF
 from edgegraft.model.export import formats
 
-SKELETON = Path(__file__).resolve().parents[2] / "docs" / "skeletons" / "plugin.py"
+SKELETONS = Path(__file__).resolve().parents[2] / "docs" / "skeletons"
 ENTRY_POINTS = """
 [edgegraft.readers]
-.words = their_plugin:read
+.words = their_reader:read
 
 [edgegraft.exports]
-names = their_plugin:write
-uai = their_plugin:write
+names = their_export:write
+uai = their_export:write
 
 [edgegraft.commands]
-greet = their_plugin:greet
+edges = their_command:edges
 """
 
 
@@ -54,14 +54,16 @@ def installed(tmp_path, monkeypatch):
     folder = tmp_path / "site"
     about = folder / "their_plugin-1.0.dist-info"
     about.mkdir(parents=True)
-    (folder / "their_plugin.py").write_text(SKELETON.read_text())
+    for name in ("reader", "export", "command"):
+        (folder / f"their_{name}.py").write_text((SKELETONS / f"{name}.py").read_text())
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-plugin\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(folder))
     plugins._installed.cache_clear()
     yield folder
     plugins._installed.cache_clear()
-    sys.modules.pop("their_plugin", None)
+    for name in ("reader", "export", "command"):
+        sys.modules.pop(f"their_{name}", None)
 
 
 @pytest.mark.parametrize("point", plugins._WINGS)
@@ -95,12 +97,16 @@ def test_another_distribution_adds_an_export_but_replaces_none(tmp_path, install
     assert (tmp_path / "m.uai").read_text().startswith("MARKOV")
 
 
-def test_another_distribution_adds_a_command(installed, monkeypatch):
+def test_another_distribution_adds_a_command(tmp_path, installed, monkeypatch):
+    model = PairwiseMRF.from_potentials({"a": [0, 1], "b": [0, 1]}, edges={("a", "b"): np.eye(2)})
+    model.save(tmp_path / "m.edgegraft")
     monkeypatch.setenv("PYTHONPATH", str(installed), prepend=":")
     done = subprocess.run(
-        [sys.executable, "-m", "edgegraft", "greet", "Ulm"], capture_output=True, text=True
+        [sys.executable, "-m", "edgegraft", "edges", str(tmp_path / "m.edgegraft")],
+        capture_output=True,
+        text=True,
     )
-    assert done.stdout == "hello Ulm\n"
+    assert done.stdout == "a - b 1.00\n"
 
 
 def test_the_core_works_without_the_wings(tmp_path):

@@ -5,15 +5,14 @@ import pytest
 
 import edgegraft
 from edgegraft.config import Plan
-from edgegraft.core.pairs import all_pairs
+from edgegraft.core import all_pairs
 from edgegraft.datasets import make_scale_free
 from edgegraft.errors import DataError
 from edgegraft.estimators import GraftedMRF
-from edgegraft.learn.prediction import fit_for_prediction, hold_out, merge_copies
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
+from edgegraft.learn import fit_for_prediction
+from edgegraft.learn.prediction import hold_out, merge_copies
+from edgegraft.objective import Penalty, Pseudolikelihood
+from edgegraft.table import PackedTable, TableRows
 
 
 @pytest.fixture(scope="module")

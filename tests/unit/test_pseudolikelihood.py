@@ -11,11 +11,10 @@ from edgegraft.core import Layout
 from edgegraft.errors import DataError, EdgeError, ModelError
 from edgegraft.kernels.conditionals.lanes import LANES, Vectors, load_lanes, store_lanes
 from edgegraft.kernels.conditionals.lookup import ROOM
+from edgegraft.objective import Pseudolikelihood
 from edgegraft.objective.block_sums import columns_of
 from edgegraft.objective.bundles import alternatives_of, bundle, route, wire
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.table import PackedTable, Schema
-from edgegraft.table.blocks import TableRows
+from edgegraft.table import PackedTable, Schema, TableRows
 from tests.pseudolikelihood_twin import evaluate, make_case
 
 

@@ -14,7 +14,7 @@ from tests.cli.running import edgegraft
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md"] + [
-    f"docs/{name}.md" for name in ("entry_points", "survey", "from_r", "index", "after")
+    f"docs/{name}.md" for name in ("entry_points", "survey", "from_r", "index", "after", "kinds")
 ]
 
 

@@ -14,8 +14,7 @@ import pytest
 from edgegraft.errors import DataError, ModelError
 from edgegraft.model import PairwiseMRF
 from edgegraft.report import data_quality, write_report
-from edgegraft.report.page import as_script_json
-from edgegraft.report.style import LIMITS, as_words
+from edgegraft.report.style import LIMITS
 from edgegraft.table import PackedTable, Schema, Variable
 
 VOID = {"meta", "link", "input", "br"}
@@ -194,14 +193,6 @@ def test_nothing_is_fetched_and_only_our_scripts_may_run(tmp_path):
     assert script == [f"'sha256-{checksum}'" for checksum in sums]
 
 
-def test_the_page_fits_phones_and_paper(tmp_path):
-    page, text = written(tmp_path, example())
-    viewport = next(a["content"] for t, a in page.elements if a.get("name") == "viewport")
-    assert "width=device-width" in viewport
-    assert "@media print" in text
-    assert "@media (max-width" in text
-
-
 def test_names_from_the_data_stay_text(tmp_path):
     plain, _ = written(tmp_path, example(), **everything(example()))
     tags = [tag for tag, _ in plain.elements]
@@ -216,15 +207,6 @@ def test_names_from_the_data_stay_text(tmp_path):
         assert names == list(model.names)
         ours = [t for attrs, t in page.scripts if attrs.get("type") != "application/json"]
         assert not any(name in script for name in HOSTILE for script in ours)
-
-
-def test_json_in_scripts_is_ascii_without_brackets():
-    text = as_script_json(HOSTILE)
-    assert json.loads(text) == HOSTILE
-    assert text.isascii()
-    assert not set("<>&") & set(text)
-    with pytest.raises(ValueError):
-        as_script_json(float("nan"))
 
 
 def test_forbidden_pairs_and_large_tables(tmp_path):
@@ -308,11 +290,3 @@ def test_data_quality_counts_what_is_missing_and_rare():
     assert found["rare"] == [{"variable": "x1", "category": "1", "count": 3}]
     assert found["n_rows"] == 50
     assert json.loads(json.dumps(found)) == found
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(True, "yes"), (12345, "12,345"), (1234.5, "1,234"), (-np.inf, "-∞"), (1e-12, "1e-12")],
-)
-def test_numbers_for_people(value, shown):
-    assert as_words(value) == shown

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from edgegraft.core import Layout
-from edgegraft.core.pairs import find_pairs
+from edgegraft.core import Layout, find_pairs
 from edgegraft.counts import PairCounts
 from edgegraft.datasets import make_chain
-from edgegraft.errors import DataError, FileFormatError, ModelError
-from edgegraft.learn import Plan, discover, resume_discovery, stages
-from edgegraft.objective import pseudolikelihood
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
-from edgegraft.table import PackedTable, Schema, Variable
-from edgegraft.table.blocks import StoredRows, TableRows, draw_rows, sample_rows
+from edgegraft.errors import DataError, ModelError
+from edgegraft.learn import Plan, discover
+from edgegraft.objective import Pseudolikelihood, pseudolikelihood
+from edgegraft.table import PackedTable, Schema, StoredRows, TableRows, Variable
+from edgegraft.table.blocks import draw_rows, sample_rows
 from tests.conftest import CutTable
 
 STATES = [2, 3, 5, 20, 70]  # planes alone, planes and codes, codes alone
@@ -110,23 +106,6 @@ def test_counts_of_blocks_are_those_of_the_table(table, weights, n_jobs):
     )
 
 
-def test_value_gradient_and_pairs_are_those_of_the_rows(table, weights):
-    layout = Layout(STATES, EDGES)
-    theta = parameters(layout)
-    whole = Pseudolikelihood(table, weights=weights)
-    split = Pseudolikelihood(in_blocks(table, weights))
-    expected, found = (o.evaluate(theta, o.init(layout)) for o in (whole, split))
-    assert found.value == pytest.approx(expected.value, rel=1e-12)
-    np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-12)
-    np.testing.assert_allclose(found.state.losses, expected.state.losses, rtol=1e-12)
-    for edges in ([(3, 1)], [(1, 0), (4, 0), (1, 0)], [(0, 1), (1, 2), (3, 4), (0, 4)]):
-        tables = [
-            o.edge_gradients(theta, at.state, edges).values
-            for o, at in ((whole, expected), (split, found))
-        ]
-        np.testing.assert_allclose(tables[1], tables[0], atol=1e-12)
-
-
 def test_start_and_curvature_are_those_of_the_rows(table, weights):
     layout = Layout(STATES, EDGES)
     whole = Pseudolikelihood(table, weights=weights)
@@ -134,25 +113,6 @@ def test_start_and_curvature_are_those_of_the_rows(table, weights):
     assert (split.n_rows, split.terms) == (whole.n_rows, whole.terms)
     for name in ("start", "curvature"):
         np.testing.assert_array_equal(getattr(split, name)(layout), getattr(whole, name)(layout))
-
-
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("options", [{"n_jobs": 3}, {"max_bytes": 0}, {"max_bytes": 10_000}])
-def test_neither_threads_nor_memory_change_a_bit(options, precision):
-    table = PackedTable.from_codes(codes())
-    layout = Layout(STATES, EDGES)
-    theta = parameters(layout)
-    one, other = (
-        Pseudolikelihood(in_blocks(table, **given), precision=precision) for given in ({}, options)
-    )
-    for _ in range(2):  # the second time some blocks are kept
-        first, second = (o.evaluate(theta, o.init(layout)) for o in (one, other))
-        assert first.value == second.value
-        np.testing.assert_array_equal(first.gradient, second.gradient)
-        np.testing.assert_array_equal(
-            one.edge_gradients(theta, first.state, [(0, 4)]).values,
-            other.edge_gradients(theta, second.state, [(0, 4)]).values,
-        )
 
 
 def test_all_pairs_are_worked_out_once_many_were_asked_for(monkeypatch):
@@ -306,35 +266,3 @@ def test_an_observer_ends_the_search_before_all_rows():
     found = discover(as_blocks(network_rows()), sample_rows=2000, observers=[Stop()])
     assert found.search.reason == "stopped by an observer"
     assert found.search.objective.n_rows < 6000
-
-
-class Copies:
-    """An observer that keeps every checkpoint that was written."""
-
-    def __init__(self, path):
-        self.path = path
-        self.files = []
-
-    def on_event(self, event, growth):
-        if self.path.exists():
-            content = self.path.read_bytes()
-            if not self.files or self.files[-1] != content:
-                self.files.append(content)
-
-
-def test_a_run_is_resumed_at_any_stage(tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "_GROWING", replace(stages._GROWING, min_rows=200))
-    plan = Plan(selectivity=0.9)
-    path = tmp_path / "run.checkpoint"
-    copies = Copies(path)
-    X = network_rows()
-    whole = discover(as_blocks(X), plan, sample_rows=2000, checkpoint=path, observers=[copies])
-    copies.files.append(path.read_bytes())
-    assert len(copies.files) > 2
-    for content in copies.files:
-        path.write_bytes(content)
-        again = resume_discovery(path, as_blocks(X), plan, sample_rows=2000)
-        assert again.model == whole.model
-    path.write_bytes(b"nothing")
-    with pytest.raises(FileFormatError, match="is not a checkpoint of edgegraft"):
-        resume_discovery(path, as_blocks(X), plan, sample_rows=2000)

@@ -9,15 +9,13 @@ from edgegraft.core import Layout
 from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactEngine
 from edgegraft.kernels.solver import dot, rows_times, subtract_rows
-from edgegraft.objective.likelihood import Likelihood
-from edgegraft.objective.penalty import Groups, Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
+from edgegraft.objective import Likelihood, Penalty, Pseudolikelihood
+from edgegraft.objective.penalty import Groups
 from edgegraft.optimize import Stopping, minimize
 from edgegraft.optimize.coordinates import ContrastCoordinates, Coordinates
 from edgegraft.optimize.descent import solve_step
 from edgegraft.optimize.metric import DenseMetric, Metric
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import TableRows
+from edgegraft.table import PackedTable, TableRows
 from tests.conftest import random_codes
 
 

@@ -28,14 +28,13 @@ def cells(source, columns):
     return [[str(cell) for cell in column.to_pylist()] for column in table.columns]
 
 
-@pytest.mark.parametrize("batch_rows", [1, 7, 1000])
 @pytest.mark.parametrize("kind", [*TYPED, *TEXT])
-def test_columns_can_be_read_again(tmp_path, kind, batch_rows):
+def test_columns_can_be_read_again(tmp_path, kind):
     table = TABLE.select(["number", "text", "count"])
     if kind in TEXT:  # 1.0 is written as 1
         table = table.set_column(0, "number", pa.array(np.arange(N_ROWS)))
     data = {**TYPED, **TEXT}[kind](table, tmp_path)
-    with open_source(data, ReadOptions(batch_rows=batch_rows)) as source:
+    with open_source(data, ReadOptions(batch_rows=7)) as source:
         assert source.names == ["number", "text", "count"]
         source.select(["text", "number"])
         want = [[str(c) for c in table.column(n).to_pylist()] for n in ("text", "number")]
@@ -77,25 +76,6 @@ class TestCsv:
         names, columns = self.read(tmp_path, 'a,"b,c"\r\n"x\ny",1\r\n\r\n"say ""no""",2\r\n')
         assert names == ["a", "b,c"]
         assert columns == [["x\ny", 'say "no"'], ["1", "2"]]
-
-    def test_byte_order_mark(self, tmp_path):
-        names, _ = self.read(tmp_path, b"\xef\xbb\xbfa,b\n1,2\n")
-        assert names == ["a", "b"]
-
-    def test_no_header(self, tmp_path):
-        assert self.read(tmp_path, "1,2\n3,4\n", header=False) == (
-            ["x0", "x1"],
-            [["1", "3"], ["2", "4"]],
-        )
-
-    def test_delimiter(self, tmp_path):
-        assert self.read(tmp_path, "a;b\n1;2\n", delimiter=";")[1] == [["1"], ["2"]]
-        assert self.read(tmp_path, "a|b\n1|2\n", "t.txt", delimiter="|")[1] == [["1"], ["2"]]
-
-    def test_encoding(self, tmp_path):
-        names, columns = self.read(tmp_path, "ä,b\nö,1\n".encode("utf-16"), encoding="utf-16")
-        assert names == ["ä", "b"]
-        assert columns[0] == ["ö"]
 
     def test_rows_longer_than_a_block(self, tmp_path):
         long = "x" * 300_000

@@ -7,12 +7,10 @@ import pytest
 
 from edgegraft.core import Layout
 from edgegraft.datasets import make_chain
+from edgegraft.objective import Penalty, Pseudolikelihood
 from edgegraft.objective.objective import Tilted
-from edgegraft.objective.penalty import Penalty
-from edgegraft.objective.pseudolikelihood import Pseudolikelihood
 from edgegraft.optimize import Stopping, minimize
-from edgegraft.table import PackedTable
-from edgegraft.table.blocks import StoredRows
+from edgegraft.table import PackedTable, StoredRows
 from tests.conftest import CutTable
 
 EDGES = [(k, k + 1) for k in range(7)] + [(0, 7)]

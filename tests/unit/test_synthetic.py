@@ -90,10 +90,3 @@ def test_bad_requests_are_refused():
         datasets.make_chain(2, n_states=[2, 3, 3])
     with pytest.raises(ValueError, match="at least 1 state"):
         datasets.make_chain(2, n_states=0)
-
-
-def test_the_truth_comes_as_a_model_too():
-    data = datasets.make_chain(4, n_states=3, n_rows=200, random_state=0)
-    np.testing.assert_array_equal(data.model.edges, data.edges)
-    found = data.model.edge_potential("x1", "x2")
-    np.testing.assert_array_equal(found, data.layout.edge(data.theta, 1))

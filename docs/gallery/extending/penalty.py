@@ -123,6 +123,4 @@ print(proximal_objective(moved) <= min(map(proximal_objective, nearby)))
 #   norms of groups and squares (``groups`` of :class:`~edgegraft.objective.Penalty` defines the
 #   groups), so a penalty of another form, such as MCP or a nuclear norm, needs its own kernels.
 # - ``GraftedMRF`` and ``Plan`` create their own penalty; pass yours to
-#   :func:`~edgegraft.learn.grow`.
-# - A checkpoint cannot store a subclass of ``Penalty``: ``Checkpoints`` refuses such a run at the
-#   start.
+#   :func:`~edgegraft.learn.grow`, which writes no checkpoint.

@@ -11,13 +11,11 @@ it from the data (``priority="auto"``); without counts, pairs are drawn at rando
 For your own order, begin a search, fill its stream, and continue it.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from edgegraft import PairCounts, pack
 from edgegraft.datasets import make_scale_free
-from edgegraft.grafting.policies import choose_policy
+from edgegraft.grafting import BestChoice
 from edgegraft.learn import Monitor, Problem, SearchState, Settings, grow, run_search
 from edgegraft.objective import Penalty, Pseudolikelihood
 from edgegraft.rank import rank_pairs
@@ -30,7 +28,7 @@ settings = Settings(relaxed=False)
 
 def grow_in_order(pairs):
     """Run the search with these pairs first, in their order, and the others at random."""
-    growth = SearchState.begin(Problem.of(loss, Penalty(0.015, ridge=1e-3), settings))
+    growth = SearchState.begin(Problem(loss, Penalty(0.015, ridge=1e-3), settings))
     if pairs is not None:
         growth.stream.prioritise(pairs, np.arange(-len(pairs), 0))  # others have priority 0
         growth.ranked = True  # hubs are then not moved ahead of these pairs
@@ -83,7 +81,7 @@ for name, growth in ends.items():
 # moves all pairs of some variables forward, ``remove`` removes pairs permanently (a way to *forbid*
 # edges, which the certificate will count as violating), and ``restore`` returns them.
 
-growth = SearchState.begin(Problem.of(loss, Penalty(0.015, ridge=1e-3), settings))
+growth = SearchState.begin(Problem(loss, Penalty(0.015, ridge=1e-3), settings))
 forbidden = data.edges[data.edges[:, 0] == 0]
 growth.stream.remove(forbidden)
 run_search(growth)
@@ -93,21 +91,20 @@ print(f"{growth.graph.contains(forbidden).sum()} of them active at the end")
 # %%
 # What to activate
 # ----------------
-# A search can use another :class:`~edgegraft.grafting.ActivationRule`: one method that selects from
-# the reservoir. This one takes the best three edges, whether or not they share a column.
+# A search can use another rule: a subclass of :class:`~edgegraft.grafting.BestChoice` whose method
+# selects from the reservoir. This one takes the best three edges, whether or not they share a
+# column.
 
 
-class BestThree:
+class BestThree(BestChoice):
     def select(self, edges, scores):
         return np.argsort(-np.asarray(scores), kind="stable")[:3]
 
 
-policy = choose_policy(settings, len(table.schema))
-policy = replace(policy, rule=BestThree())
-growth = grow(loss, Penalty(0.015, ridge=1e-3), settings, policy=policy)
+growth = grow(loss, Penalty(0.015, ridge=1e-3), settings, rule=BestThree())
 print(f"{len(growth.graph)} edges after {growth.n_activations} activations;", growth.reason)
 
 # %%
 # Current limits: ``GraftingSettings(priority=...)`` accepts only "auto" and "uniform"; your own
-# order goes through ``SearchState`` as above, your own rule through a policy. Such a search has
+# order goes through ``SearchState`` as above, your own rule through ``grow``. Such a search has
 # no checkpoint.

@@ -66,7 +66,7 @@ print(f"{1e6 * (perf_counter() - began) / len(every_pair):.1f} microseconds per 
 # ------------------------------
 # Several files can form one table: give their folder, or a pattern. ``max_memory`` limits the
 # memory of a fit (by default to half of the machine's memory, for files larger than an eighth of
-# it). If the rows do not fit, one pass over the files writes their bit planes to disk. The search
+# it). If the rows do not fit, one pass over the files writes their codes to disk. The search
 # begins on a sample that fits and ends on all rows, block by block. Edges are tested on the sample;
 # everything else, including the last fit and the certificate, uses all rows.
 

@@ -87,7 +87,7 @@ def scores(
     """Return how well a model predicts the known cells of a file: of each row, and all together.
 
     Rows have log-pseudolikelihoods, sums over their known cells in nats; all means are weighted.
-    Beside them stands a guess that knows only how common answers are.
+    They are compared with a guess that knows only how common answers are.
     """
     weights = None
     if weights_column is not None:

@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from rich.console import Console
 
 from edgegraft.cli.console import reported, warned
+from edgegraft.core.atomic import check_replaceable
 from edgegraft.errors import MissingExtraError, ModelError
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -56,7 +57,7 @@ def working(
 
 
 def require_table(data: Path) -> list[Path]:
-    """Return the files of a table: one, those of a folder, or those that match a pattern.
+    """Return the files of a table: one, all of a folder, or all that match a pattern.
 
     Stops before anything is loaded if there are none.
     """
@@ -96,13 +97,12 @@ def check_outputs(*outputs: Path | None, force: bool, reads: Iterable[Path] = ()
             raise FileExistsError(
                 f"'{path}' is named for something else as well: choose another name for the output"
             )
-        if path.is_dir():
-            raise IsADirectoryError(f"'{path}' is a folder: give the name of a file")
-        if path.exists() and not force:
+        if check_replaceable(path) is not None and not force:
             raise FileExistsError(f"'{path}' exists: choose another name, or add --force")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder '{path.parent}' to write '{path.name}' to")
-        _try_writing(path.name, path.parent)  # files are written next to their place and moved
+        folder = path.resolve().parent  # of the file behind a link
+        if not folder.is_dir():
+            raise FileNotFoundError(f"there is no folder '{folder}' to write '{path.name}' to")
+        _try_writing(path.name, folder)  # files are written next to their place and moved
         others.append(path)
 
 

@@ -159,7 +159,7 @@ def learn(
         Path | None,
         typer.Option(
             rich_help_panel=RUN,
-            help="A file to resume from, written during the search. Its options go to a "
+            help="A file to resume from, written as stages end. Its options go to a "
             "second file (.json).",
             show_default=False,
         ),
@@ -254,7 +254,7 @@ def resume(
 ) -> None:
     """Resume a search that was interrupted or has spent a budget.
 
-    The data and all other options are those that the search was begun with.
+    The data and all other options stay as they were.
     """
     with reported(quiet) as console:
         kept = Request.read(checkpoint)

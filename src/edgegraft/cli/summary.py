@@ -130,7 +130,7 @@ def _strength(edge: Json, signed: bool) -> Text:
 
 
 def show_variables(console: Console, found: Json) -> None:
-    """Show the variables of a description with their categories; of many, those of most edges."""
+    """Show the variables of a description with their categories; of many, those with most edges."""
     degree = dict.fromkeys(found["categories"], 0)
     for edge in found["edges"]:
         degree[edge["first"]] += 1

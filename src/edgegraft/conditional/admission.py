@@ -107,7 +107,7 @@ def bridge(
     marginal: Callable[[list[Pair]], list[Verdict]],
     passes: Passes,
 ) -> dict[Pair, Verdict]:
-    """Add tree edges whose ends the network leaves apart, if their columns depend.
+    """Add tree edges whose ends the network leaves unconnected, if their columns depend.
 
     On a forest the likelihood ratio of an edge is the marginal one, whatever hangs on its ends.
     """

@@ -3,24 +3,26 @@
     loss     L = - sum_r c_r log p(x_i | r) + ridge / 2 ||B||^2
     step     B + H^-1 sum_r c_r psi_r,      psi_r = (own(x_i) - E[own | r]) (x) z_r
 
-The ridge weighs as a tenth of a row: states that never occur together keep finite parameters. A fit
+The ridge is worth a tenth of a row: states that never occur together keep finite parameters. A fit
 ends when a further Newton step would gain less than `_TOL` nats, and that gain is added.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.pairs import find_pairs
+from edgegraft.core.threads import lazy
 from edgegraft.core.types import Floats, Integers
+from edgegraft.kernels.cholesky import factorise, invert, solve
 from edgegraft.kernels.conditionals.distinct import (
     Design,
+    add_rows,
     derive,
     predict_rows,
     scores_along,
@@ -31,6 +33,9 @@ ROWS_PER_FEATURE = 5  # with fewer, a regression fits noise and chi-squared leve
 MAX_BYTES = 1 << 28  # of the information of a conditional (a budget); a larger one is not used
 _TOL = 0.05  # nats: ratios are judged in whole nats, and what the next step promises is added
 _FAR = 2.0  # log-odds by which a step does not move parameters to zero: it is too long then
+#: share of a gain that a step may leave before the information is worked out again, which costs as
+#: much as five to twenty steps without
+_SLOW = 0.25
 _MAX_STEPS, _SHORTEST = 60, 1e-4  # budgets: six steps are common
 _SINGULAR = 1e-9  # share of the largest information: far below one row
 
@@ -40,7 +45,7 @@ class Fit(NamedTuple):
 
     theta: Floats
     value: float  # log-likelihood less the ridge
-    information: Floats  # lower triangle
+    metric: Metric | None = None  # of its information, if that has been worked out
 
 
 class Conditional:
@@ -85,7 +90,7 @@ class Conditional:
         """Number of parameters."""
         return int(self.q + self.design.start[-1] * self.k)
 
-    @cached_property
+    @lazy
     def weight(self) -> float:
         """Weight of the rows that count."""
         return float(self.seen.counts.sum())
@@ -101,7 +106,7 @@ class Conditional:
         first, last = self.design.start[self.others.index(other) :][:2]
         return np.arange(self.q + first * self.k, self.q + last * self.k)
 
-    @cached_property
+    @lazy
     def _first(self) -> _Point:
         """The likelihood where a fit begins."""
         theta = np.zeros(self.n_parameters) if self.start is None else self.start
@@ -111,49 +116,57 @@ class Conditional:
             theta[: self.q] = logs @ self.design.free - base
         return self._derive(theta)
 
-    @cached_property
+    @lazy
     def first_gain(self) -> float:
         """What the first step of a fit would gain; half of Rao's score if one edge is new."""
-        return self._first.newton(None)[1]
+        return Metric(self._first.information).promise(self._first.gradient)[1]
 
     @property
     def first_step(self) -> Floats:
         """The first step of a fit."""
-        return self._first.newton(None)[0]
+        return Metric(self._first.information).promise(self._first.gradient)[0]
 
-    @cached_property
+    @lazy
     def fit(self) -> Fit:
         """The fit of all parameters."""
         first = self._first
-        if self.is_fitted:
-            return Fit(first.theta, first.value, first.information)
-        return self._maximise(first)
+        metric = Metric(first.information)
+        return (
+            Fit(first.theta, first.value, metric) if self.is_fitted else self._climb(first, metric)
+        )
 
-    @cached_property
+    @lazy
     def inverse(self) -> Floats:
         """The inverse of the information at the fit."""
-        return _whole(lapack.dpotri(_factor(self.fit.information), lower=1)[0])
+        assert self.fit.metric is not None
+        return invert(self.fit.metric.factor)
 
     def within(self, cells: Integers, directions: Floats) -> Fit:
         """Return the fit with some parameters in the span of directions, from a step towards it.
 
-        `directions` are columns; without any, the parameters are zero.
+        `directions` are columns; without any, the parameters are zero. Steps are taken in the
+        metric of the whole fit for as long as they gain, and need no information of their own.
         """
-        fit, inside = self.fit, np.zeros(len(cells))
-        shift = fit.theta[cells]
-        information = np.linalg.inv(self.inverse[np.ix_(cells, cells)])
-        if directions.shape[1]:
-            slopes = directions.T @ information
-            inside = directions @ np.linalg.solve(slopes @ directions, slopes @ shift)
-        start = fit.theta.copy()
-        if np.abs(shift - inside).max(initial=0.0) <= _FAR:
-            start -= self.inverse[:, cells] @ (information @ (shift - inside))
-        start[cells] = inside
-        others = np.setdiff1d(np.arange(len(start)), cells)
-        basis = np.zeros((len(start), len(others) + directions.shape[1]))
-        basis[others, np.arange(len(others))] = 1.0
-        basis[cells, len(others) :] = directions
-        return self._maximise(self._derive(start), basis)
+        fit, normals = self.fit, self.normals(cells, directions)
+        assert fit.metric is not None
+        metric = fit.metric.across(normals)
+        start, outside = fit.theta.copy(), normals @ fit.theta
+        if np.abs(outside @ normals).max(initial=0.0) <= _FAR:
+            start -= metric.towards(outside)
+        start -= (normals @ start) @ normals
+        return self._climb(self._derive(start, bends=False), metric)
+
+    def normals(self, cells: Integers, directions: Floats) -> Floats:
+        """Return rows that are orthogonal to all fits with some parameters in a span."""
+        turn = np.linalg.qr(directions, mode="complete")[0] if directions.size else None
+        inside = np.eye(len(cells)) if turn is None else turn[:, directions.shape[1] :].T
+        rows = np.zeros((len(inside), self.n_parameters))
+        rows[:, cells] = inside
+        return rows
+
+    def metric_at(self, fit: Fit) -> Metric:
+        """Return the metric of a fit's own information."""
+        return fit.metric or Metric(self._derive(fit.theta).information)
 
     def carried(self, others: list[int]) -> Floats:
         """Return parameters for other neighbours, from which a fit has not far to go.
@@ -190,24 +203,24 @@ class Conditional:
         scores_along(self.design, p, np.ascontiguousarray(directions), out)
         return out
 
+    def prepare(self) -> None:
+        """Work out what every pair needs, before threads ask for pairs."""
+        _ = self.inverse, self._shares
+
     def forget_rows(self) -> None:
         """Keep no number per row: what asks of single rows counts them again."""
         self.seen = self.seen._replace(place=None)
 
     def by_row(self, scores: Floats) -> Floats:
         """Return scores of configurations and states as scores of rows, zero for unused ones."""
-        chosen = slice(None) if self.seen.rows is None else self.seen.rows
-        states = self._place_of_state.take(self.rows.codes[self.target][chosen])
         if self.seen.place is None:
             place = self.rows.count(self.target, self.others, self._known).place
             self.seen = self.seen._replace(place=place)
         assert self.seen.place is not None
-        cell = self.seen.place * scores.shape[1] + states
-        found = scores.reshape(-1, scores.shape[2]).take(cell, axis=0)
-        if self.seen.rows is None:
-            return np.asarray(found)
+        scores = np.ascontiguousarray(scores[:, self._place_of_state])
         out = np.zeros((self.rows.n_rows, scores.shape[2]))
-        out[chosen] = found
+        rows = np.empty(0, np.int64) if self.seen.rows is None else self.seen.rows
+        add_rows(scores, self.seen.place, self.rows.codes[self.target], rows, out)
         return out
 
     def clustered(self, scores: Floats) -> Floats:
@@ -224,36 +237,88 @@ class Conditional:
         predict_rows(self.design, fit.theta, out)
         return out
 
-    @cached_property
+    @lazy
     def _shares(self) -> Floats:
         return self.probabilities(self.fit)
 
-    def _derive(self, theta: Floats) -> _Point:
-        """Return the likelihood with the ridge at some parameters."""
-        gradient, information = np.empty(len(theta)), np.empty((len(theta), len(theta)))
+    def _derive(self, theta: Floats, bends: bool = True) -> _Point:
+        """Return the likelihood with the ridge at some parameters, and its information if asked."""
+        size = len(theta) if bends else 0
+        gradient, information = np.empty(len(theta)), np.empty((size, size))
         value, slopes = derive(self.design, theta, gradient, information), theta[self.q :]
         gradient[self.q :] -= RIDGE_ROWS * slopes
-        ridge = np.full(len(theta), RIDGE_ROWS)
-        ridge[: self.q] = _SINGULAR * max(1.0, self.weight)  # of states without rows
-        information[np.diag_indices_from(information)] += ridge
+        if bends:
+            diagonal = information.reshape(-1)[:: size + 1]
+            diagonal[: self.q] += _SINGULAR * max(1.0, self.weight)  # of states without rows
+            diagonal[self.q :] += RIDGE_ROWS
         value -= 0.5 * RIDGE_ROWS * float(slopes @ slopes)
         return _Point(theta, float(value), gradient, information)
 
-    def _maximise(self, best: _Point, basis: Floats | None = None) -> Fit:
-        """Return the fit along the columns of a basis by Newton's method; along all by default."""
-        step, gain = best.newton(basis)
-        length = 1.0
+    def _climb(self, best: _Point, metric: Metric) -> Fit:
+        """Return the fit that Newton's method reaches, along the directions of a metric.
+
+        A point has a metric of its own if the first has. If not, that of another fit is kept until
+        a step in it leaves too much to gain.
+        """
+        own, (step, gain) = bool(best.information.size), metric.promise(best.gradient)
+        length, bends = 1.0, own
         for _ in range(_MAX_STEPS):
             if gain < _TOL or length < _SHORTEST:
                 break
-            there = self._derive(best.theta + length * step)
+            there = self._derive(best.theta + length * step, bends)
             if there.value > best.value:
-                best, length = there, min(1.0, 4.0 * length)
-                step, gain = best.newton(basis)
+                best, length, last = there, min(1.0, 4.0 * length), gain
+                if bends:
+                    metric = metric.renewed(best.information)
+                step, gain = metric.promise(best.gradient)
+                bends = own or gain > _SLOW * last
             else:  # where the parabola through both values and the slope has its top
                 fall = best.value - there.value + 2.0 * gain * length
                 length *= min(0.5, max(0.1, gain * length / fall))
-        return Fit(best.theta, best.value + min(gain, _TOL), best.information)
+        value = best.value + min(gain, _TOL)
+        return Fit(best.theta, value, metric if own else None)
+
+
+class Metric:
+    """Newton's steps by an information, of which the lower triangle is given.
+
+    Steps are orthogonal to some normals, if there are any.
+    """
+
+    def __init__(self, information: Floats, normals: Floats | None = None) -> None:
+        self.factor = _factor(information)
+        self._hold(normals)
+
+    def _hold(self, normals: Floats | None) -> None:
+        self.normals = normals
+        if normals is not None:
+            self._bent = solve(self.factor, normals)
+            self._inner = self._bent @ normals.T
+
+    def across(self, normals: Floats) -> Metric:
+        """Return the metric of the same information with normals."""
+        other = copy(self)
+        other._hold(normals)
+        return other
+
+    def renewed(self, information: Floats) -> Metric:
+        """Return the metric of another information with the same normals."""
+        return Metric(information, self.normals)
+
+    def towards(self, values: Floats) -> Floats:
+        """Return the shortest shift along which the normals have some values."""
+        return np.asarray(self.weigh(values).T @ self._bent)
+
+    def weigh(self, values: Floats) -> Floats:
+        """Return the pulls along the normals that have some values."""
+        return np.asarray(np.linalg.solve(self._inner, values))
+
+    def promise(self, gradient: Floats) -> tuple[Floats, float]:
+        """Return a step, and half of what it promises to gain."""
+        step = solve(self.factor, gradient)
+        if self.normals is not None:
+            step -= self.towards(self._bent @ gradient)
+        return step, 0.5 * float(step @ gradient)
 
 
 def start_from_tables(
@@ -262,7 +327,6 @@ def start_from_tables(
     """Return the parameters that a model of tables gives a conditional; zero for other pairs."""
     own, column = rows.columns[target].own, rows.columns[target]
     common = int(column.margin.argmax())
-    turn = np.linalg.pinv(own - own[common])
     logits, parts = layout.node(theta, target).copy(), []
     pairs = np.array([(target, other) for other in others], np.int64).reshape(-1, 2)
     places = find_pairs(pairs, layout.edges, layout.n_variables).tolist()
@@ -274,9 +338,7 @@ def start_from_tables(
             seen = rows.columns[other]
             base = int(seen.margin.argmax())
             shown = table - table[base]
-            block = (
-                np.linalg.pinv(seen.own - seen.own[base]) @ (shown - shown[:, [common]]) @ turn.T
-            )
+            block = rows.turns[other] @ (shown - shown[:, [common]]) @ rows.turns[target].T
             logits += table[base] - (own - own[common]) @ (block.T @ seen.own[base])
         parts.append(block.ravel())
     return np.concatenate(((logits - logits[common]) @ column.free, *parts))
@@ -288,33 +350,16 @@ class _Point(NamedTuple):
     theta: Floats
     value: float
     gradient: Floats
-    information: Floats  # lower triangle
-
-    def newton(self, basis: Floats | None) -> tuple[Floats, float]:
-        """Return a step along the columns of a basis, or along all, and half its promised gain."""
-        if basis is None:
-            step = lapack.dpotrs(_factor(self.information), self.gradient, lower=1)[0]
-        elif basis.shape[1]:
-            slopes = basis.T @ _whole(self.information) @ basis
-            step = basis @ lapack.dpotrs(_factor(slopes), basis.T @ self.gradient, lower=1)[0]
-        else:
-            step = np.zeros(len(self.theta))
-        return step, 0.5 * float(step @ self.gradient)
-
-
-def _whole(information: Floats) -> Floats:
-    """Return a symmetric matrix of which the lower triangle is given."""
-    lower = np.tril(information)
-    return np.asarray(lower + np.tril(lower, -1).T)
+    information: Floats  # lower triangle; no cells if it was not asked for
 
 
 def _factor(information: Floats) -> Floats:
     """Return the Cholesky factor of an information, of which the lower triangle is given."""
-    factor, failed = lapack.dpotrf(information, lower=1)
-    if failed:
+    factor = factorise(information)
+    if factor is None:
         raised = information.copy()
         raised[np.diag_indices_from(raised)] += _SINGULAR * max(1.0, information.diagonal().max())
-        factor, failed = lapack.dpotrf(raised, lower=1)
-        if failed:
+        factor = factorise(raised)
+        if factor is None:
             raise np.linalg.LinAlgError("the information of a conditional is not finite")
-    return np.asarray(factor)
+    return factor

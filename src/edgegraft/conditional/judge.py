@@ -19,7 +19,7 @@ Of ordered columns the linear scores and the further ones have a ratio each, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Self, TypeVar
@@ -121,7 +121,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Judge:
-    """Verdicts on pairs of columns beside the edges of a network.
+    """Verdicts on pairs of columns given the edges of a network.
 
     A verdict is remembered for as long as the conditional that it was reached in has the same
     neighbours. Without a level no step is sure: every verdict is by ratios.
@@ -135,9 +135,16 @@ class Judge:
         fitted: tuple[Layout, Floats] | None = None,
     ) -> None:
         self.rows, self._level, self._n_jobs = rows, level, resolve_jobs(n_jobs)
+        self._sizes: list[int] = rows.sizes.tolist()
+        self._free: list[int] = rows.free.tolist()
         self._fitted = fitted  # tables of a model from which first fits begin
         self._fits: dict[int, Conditional] = {}  # the last conditional of each column
         self._known: dict[tuple[Pair, _Key], Verdict] = {}
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether what is sure need not be worked out to the end."""
+        return self.rows.independent and self._level is not None
 
     def ask(self, network: Network, pairs: list[Pair]) -> list[Verdict]:
         """Return verdicts on edges of a network, or on pairs as additions to it, each alone."""
@@ -177,21 +184,20 @@ class Judge:
                     given.forget_rows()  # of ten thousand columns they would fill the memory
                     self._fits[target] = given
 
-        costs = {target: sum(map(self._cost, keys)) for target, keys in work.items()}
+        costs = {target: sum(self._cost(*key) for key in keys) for target, keys in work.items()}
         run(settle, sorted(work, key=lambda target: -costs[target]), self._n_jobs)
         return [found[pair] for pair in pairs]
 
-    def _cost(self, key: _Key) -> int:
+    def _cost(self, target: int, others: Iterable[int]) -> int:
         """Return the number of parameters of a conditional."""
-        target, others = key
-        sizes = int(self.rows.sizes[list(others)].sum())
-        return int(self.rows.free[target]) + int(self.rows.sizes[target]) * sizes
+        return self._free[target] + self._sizes[target] * sum(self._sizes[j] for j in others)
 
     def _key(self, network: Network, pair: Pair) -> _Key:
         """Return the end in whose conditional a pair is tested, and all of its neighbours."""
         i, j = pair
-        keys = [(v, tuple(sorted(network.beside[v] | {i + j - v}))) for v in (i, j)]
-        return min(keys, key=lambda key: (self._cost(key), key[0]))
+        ends = ((v, network.beside[v] | {i + j - v}) for v in (i, j))
+        v, others = min(ends, key=lambda end: (self._cost(*end), end[0]))
+        return v, tuple(sorted(others))
 
     def _conditional(self, target: int, others: list[int], other: int) -> Conditional:
         """Return a conditional that starts from the last one of its column in the network."""
@@ -214,7 +220,7 @@ class Judge:
         if not testable(given, other):
             return UNTESTABLE
         cells, nested, quick = given.cells_of(other), spans(given, other), None
-        if self.rows.independent and self._level is not None:
+        if self._is_quick:
             quick = self._score(given, cells, nested) or self._step(given, cells, nested)
         return quick or self._ratio(given, cells, nested)
 
@@ -252,8 +258,11 @@ class Judge:
     def _ratio(self, given: Conditional, cells: Integers, nested: list[Floats]) -> Verdict:
         """Return the verdict by likelihood ratios of nested spans of the pair's parameters."""
         statistics, sizes, p = [], [], []
-        for part in ratios(given, cells, nested):
-            effects = design_effects(given, part.white)
+        parts = ratios(given, cells, nested)
+        for part, share in zip(parts, shares(len(parts)), strict=True):
+            effects = NO_EFFECTS
+            if not (self._is_quick and self._is_low(part.ratio, part.dof, share)):
+                effects = design_effects(given, white_scores(given, part))
             statistics.append(part.ratio / effects.mean)
             sizes.append(part.dof)
             p.append(self._p_value(part.ratio / effects.mean, part.dof, effects.along))
@@ -278,7 +287,9 @@ def testable(given: Conditional, other: int) -> bool:
 def spans(given: Conditional, other: int) -> list[Floats]:
     """Return the nested spans of a pair's parameters between which it is tested."""
     ends = [given.rows.columns[i] for i in (other, given.target)]
-    every = np.asarray(np.kron(*(column.tested for column in ends)), np.float64)
+    first, second = (column.tested for column in ends)
+    every = first[:, None, :, None] * second[None, :, None]
+    every = every.reshape(len(first) * len(second), -1)
     linear = np.outer(*(column.linear for column in ends)).ravel()
     nested: list[Floats] = [np.empty((len(every), 0)), every]
     if linear.any() and not linear.all():
@@ -291,7 +302,9 @@ class Ratio(NamedTuple):
 
     ratio: float
     dof: int
-    white: Floats  # scores of rows at the inner fit, see `white_scores`
+    null: Fit  # in the inner span
+    normals: Floats  # of that span
+    tested: Floats  # parameters along the directions that the outer span has beside it, as rows
 
 
 def ratios(given: Conditional, cells: Integers, nested: list[Floats]) -> list[Ratio]:
@@ -300,14 +313,14 @@ def ratios(given: Conditional, cells: Integers, nested: list[Floats]) -> list[Ra
     fits = [given.within(cells, directions) for directions in nested[: -1 if whole else None]]
     if whole:
         fits.append(given.fit)
-    return [
-        Ratio(
-            2.0 * max(fit.value - null.value, 0.0) * small_sample(given),
-            outer.shape[1] - inner.shape[1],
-            white_scores(given, null, cells, inner, outer[:, _new(inner, outer)]),
-        )
-        for (null, fit), (inner, outer) in zip(pairwise(fits), pairwise(nested), strict=True)
-    ]
+    found = []
+    for (null, fit), (inner, outer) in zip(pairwise(fits), pairwise(nested), strict=True):
+        new = outer[:, _new(inner, outer)]
+        tested = np.zeros((new.shape[1], given.n_parameters))
+        tested[:, cells] = new.T
+        ratio = 2.0 * max(fit.value - null.value, 0.0) * small_sample(given)
+        found.append(Ratio(ratio, len(tested), null, given.normals(cells, inner), tested))
+    return found
 
 
 class DesignEffects(NamedTuple):
@@ -317,29 +330,23 @@ class DesignEffects(NamedTuple):
     mean: float  # by which a ratio is divided, at least 1
 
 
-def white_scores(
-    given: Conditional, null: Fit, cells: Integers, inner: Floats, tested: Floats
-) -> Floats:
+NO_EFFECTS = DesignEffects(np.empty(0), 1.0)
+
+
+def white_scores(given: Conditional, part: Ratio) -> Floats:
     """Return effective scores of rows along tested directions of a pair, at the fit without them.
 
-    `inner` are directions of the pair's parameters that are in that fit. Scores are of unit
-    variance if the model is right; directions of which it expects less than a row are left out, but
-    for the largest.
+    Scores are of unit variance if the model is right; directions of which it expects less than a
+    row are left out, but for the largest.
     Configurations by states by directions.
     """
-    size, k = given.n_parameters, tested.shape[1]
-    others = np.setdiff1d(np.arange(size), cells)
-    basis = np.zeros((size, len(others) + inner.shape[1] + k))
-    basis[others, np.arange(len(others))] = 1.0
-    basis[cells, len(others) :] = np.concatenate((inner, tested), axis=1)
-    whole = np.tril(null.information)
-    whole = basis.T @ (whole + np.tril(whole, -1).T) @ basis
-    across = np.linalg.solve(whole[:-k, :-k], whole[:-k, -k:])
-    directions = (basis[:, -k:] - basis[:, :-k] @ across).T
-    expected = whole[-k:, -k:] - whole[-k:, :-k] @ across
-    spread, axes = np.linalg.eigh(expected - RIDGE_ROWS * np.eye(k))
+    metric = given.metric_at(part.null).across(part.normals)
+    shown = part.normals @ part.tested.T
+    directions = metric.towards(shown)
+    expected = shown.T @ metric.weigh(shown)
+    spread, axes = np.linalg.eigh(expected - RIDGE_ROWS * np.eye(len(expected)))
     able = spread >= np.clip(spread.max(), _TINY, 1.0)
-    return given.rows_along(null, (axes[:, able] / np.sqrt(spread[able])).T @ directions)
+    return given.rows_along(part.null, (axes[:, able] / np.sqrt(spread[able])).T @ directions)
 
 
 def design_effects(given: Conditional, u: Floats) -> DesignEffects:
@@ -351,7 +358,7 @@ def design_effects(given: Conditional, u: Floats) -> DesignEffects:
     """
     rows = given.rows
     if not u.shape[2]:
-        return DesignEffects(np.empty(0), 1.0)
+        return NO_EFFECTS
     if rows.survey is not None:
         found = given.clustered(u)
     else:

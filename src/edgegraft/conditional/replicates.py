@@ -26,6 +26,7 @@ from edgegraft.conditional.judge import (
     shares,
     spans,
     testable,
+    white_scores,
 )
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core.types import Edges, Floats
@@ -62,14 +63,15 @@ def _replicate(given: Conditional, other: int, weights: Floats) -> Floats:
     cells, nested = given.cells_of(other), spans(given, other)
     own = np.ones(given.rows.n_rows) if given.rows.weights is None else given.rows.weights
     parts = ratios(given, cells, nested)
-    for (ratio, dof, white), share in zip(parts, shares(len(parts)), strict=True):
+    for part, share in zip(parts, shares(len(parts)), strict=True):
+        white = white_scores(given, part)
         if not white.shape[2]:
             continue
         scores, effects = given.by_row(white), design_effects(given, white)
         score = own @ scores
-        length = np.sqrt(max(ratio / effects.mean - dof, 0.0))
+        length = np.sqrt(max(part.ratio / effects.mean - part.dof, 0.0))
         centre = length * score / max(float(np.linalg.norm(score)), _TINY)
         noise = (weights @ scores - score) / np.sqrt(max(1.0, float(effects.along.mean())))
-        p = chdtrc(dof, np.square(centre + noise).sum(axis=1)) / share
+        p = chdtrc(part.dof, np.square(centre + noise).sum(axis=1)) / share
         out = np.fmin(out, np.clip(p, _TINY, 1.0))
     return out

@@ -1,9 +1,9 @@
 """Distinct rows: what the conditionals of a table's columns need of its rows, each value once.
 
 Rows enter a conditional through the states of its column and of its neighbours alone, so those are
-counted: a configuration is a mixed-radix code, counted by `bincount` while codes are few and by
-sorting beyond. Weights, sampling weights and drawn cells are weights of configurations; clusters
-need to know which row has which configuration.
+counted: a configuration is a mixed-radix code, which has a cell of its own while codes are few and
+a spread one beyond. Weights, sampling weights and drawn cells are weights of configurations;
+clusters need to know which row has which configuration.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from edgegraft.conditional.coordinates import Coordinates, coordinates_of, state
 from edgegraft.conditional.features import Features
 from edgegraft.conditional.survey_design import SurveyDesign
 from edgegraft.core.checks import check_weights
+from edgegraft.core.threads import lazy
 from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.kernels.conditionals.distinct import number_codes
 from edgegraft.table import PackedTable
 
-_CODES_PER_ROW = 4  # codes that are counted in an array, for each row: sorting costs about as much
+_CODES_PER_ROW = 4  # codes that have a cell each, for each row: spreading them costs about as much
 _MAX_CODE = 1 << 62
 
 
@@ -88,6 +90,11 @@ class ConditionalRows:
         self.tested = np.array([column.tested.shape[1] for column in self.columns], np.int64)
         self.free = np.array([column.free.shape[1] for column in self.columns], np.int64)
 
+    @lazy
+    def turns(self) -> list[Floats]:
+        """Inverses of the coordinates of each column against its most common state."""
+        return [np.linalg.pinv(c.own - c.own[c.margin.argmax()]) for c in self.columns]
+
     @property
     def pairwise(self) -> bool:
         """Whether the rows that count depend on the pair: cells of the others are drawn."""
@@ -118,17 +125,8 @@ class ConditionalRows:
         rows = slice(None) if chosen is None else chosen
         n = self.n_rows if chosen is None else len(chosen)
         columns = [self.codes[j][rows] for j in others]
-        code, size = self._encode(columns, self.states[others], n)
-        s = int(self.states[target])
-        if size > _CODES_PER_ROW * n:
-            distinct, place = np.unique(code, return_inverse=True)
-            place, size = place.reshape(-1), len(distinct)
-        else:
-            occurs = np.bincount(code, minlength=size) > 0
-            place = (np.cumsum(occurs) - 1)[code]
-            size = int(occurs.sum())
-        first = np.empty(size, np.int64)
-        first[place[::-1]] = np.arange(n - 1, -1, -1)
+        place, first = _number(*self._encode(columns, self.states[others], n))
+        size, s = len(first), int(self.states[target])
         shown = np.empty((size, len(others)), np.int64)
         for k, column in enumerate(columns):
             shown[:, k] = column[first]
@@ -157,9 +155,19 @@ class ConditionalRows:
         code, size = np.zeros(n, np.int64), 1
         for column, s in zip(columns, states.tolist(), strict=True):
             if size > _MAX_CODE // s:
-                distinct, code = np.unique(code, return_inverse=True)
-                code, size = code.reshape(-1), len(distinct)
+                code, first = _number(code, size)
+                size = len(first)
             code *= s
             code += column
             size *= s
         return code, size
+
+
+def _number(code: Integers, size: int) -> tuple[Integers, Integers]:
+    """Return the number of each row's code, below a size, and a row that has each of them."""
+    n = len(code)
+    if size > _CODES_PER_ROW * n:
+        size = 1 << (2 * n).bit_length()
+    place, first = np.empty(n, np.int64), np.empty(n, np.int64)
+    count = number_codes(code, np.full(size, -1, np.int32), place, first)
+    return place, first[:count].copy()

@@ -39,7 +39,6 @@ class SearchSettings(Options):
     priority: Priority = setting("auto")
     tol: float = setting(1e-3, above=0)
     max_touching: int | None = setting(None, minimum=1)
-    full_queue: bool = setting(False)
     requeue: bool = setting(True)
     keep_zeros: bool = setting(False)
     growth_iterations: int | None = setting(None, minimum=1)
@@ -109,8 +108,6 @@ class GraftingSettings(SearchSettings):
     max_touching : int, optional
         Edges of one variable activated together: 16 by default, 4 if the run is not relaxed; 1 in
         the paper.
-    full_queue : bool, default False
-        Queue all pairs at the start (appendix B of the paper).
     requeue : bool, default True
         Queue violating edges that do not fit the reservoir again, strongest first, instead of
         freezing them as the paper does.
@@ -159,7 +156,7 @@ class Settings(SearchSettings):
     Parameters
     ----------
     strategy, relaxed, selectivity, reservoir_size, max_tests, hub_threshold, max_edges, \
-max_tables, priority, tol, max_touching, full_queue, requeue, keep_zeros, growth_iterations
+max_tables, priority, tol, max_touching, requeue, keep_zeros, growth_iterations
         See :class:`GraftingSettings`.
     max_time : float, optional
         Stop after this many seconds.

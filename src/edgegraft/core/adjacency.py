@@ -53,11 +53,7 @@ _SMALLEST = 1024
 
 
 class PairMap:
-    """A map from pair ids to integers that are not negative, 0 for those given at first.
-
-    Its hash map `keys` and `values` may be handed to kernels that enter new pairs; they say how
-    many by :meth:`entered`.
-    """
+    """A map from pair ids to integers that are not negative, 0 for those given at first."""
 
     def __init__(self, ids: Ids | None = None) -> None:
         self.keys = np.full(_SMALLEST, -1, np.int64)
@@ -75,7 +71,7 @@ class PairMap:
 
     def put(self, ids: Ids, value: int = 0) -> Integers:
         """Give pairs a number, one after another; return the one that each had, -1 for none."""
-        self.reserve(len(ids))
+        self._reserve(len(ids))
         old = np.asarray(insert(self.keys, self.values, ids, np.full(len(ids), value)))
         self._count += int(np.count_nonzero(old < 0))
         return old
@@ -84,8 +80,7 @@ class PairMap:
         """Return the ids of the pairs that have this number, ascending."""
         return np.sort(self.keys[(self.keys >= 0) & (self.values == value)])
 
-    def reserve(self, n_pairs: int) -> None:
-        """Make room for so many more pairs."""
+    def _reserve(self, n_pairs: int) -> None:
         needed = 2 * (self._count + n_pairs)
         if needed > len(self.keys):
             held = self.keys >= 0
@@ -93,7 +88,3 @@ class PairMap:
             self.keys = np.full(1 << needed.bit_length(), -1, np.int64)
             self.values = np.empty(len(self.keys), np.int64)
             insert(self.keys, self.values, keys, values)
-
-    def entered(self, n_pairs: int) -> None:
-        """Count pairs that a kernel has entered."""
-        self._count += n_pairs

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class MovedChains(Protocol):
-    """Chains of one model: a state of every variable for each."""
+    """Chains of one model, a state of every variable for each, and products of their indicators."""
 
     n_rescued: int  #: updates that were computed in logarithms
 
     def load(self, theta: Floats) -> None:
         """Take other parameters."""
 
-    def sweep(self, n_sweeps: int) -> None:
-        """Draw every variable of every chain anew, this many times."""
+    def sweep(self, n_sweeps: int, beta: float = 1.0) -> None:
+        """Draw every variable of every chain anew, edge terms counting `beta` times."""
 
     def codes(self) -> NDArray[np.uint16]:
         """Return the states of all chains, shape (n, n_chains)."""
@@ -40,13 +40,6 @@ class MovedChains(Protocol):
 
     def observe(self, draws: NDArray[Any], thinning: int) -> Floats:
         """Do the same, and return marginals."""
-
-
-class BackendChains(MovedChains, Protocol):
-    """Chains on a backend, with products of the indicators of their states."""
-
-    def sweep(self, n_sweeps: int, beta: float = 1.0) -> None:
-        """Draw every variable of every chain anew, edge terms counting `beta` times."""
 
     def means(self, weights: Floats) -> Floats:
         """Return the means over chains of all indicators times a weight, laid out like `theta`."""
@@ -107,7 +100,7 @@ class Backend(Protocol):
         one if the fit gives the pair an edge. None if the rows, or all pairs, do not fit.
         """
 
-    def chains(self, layout: Layout, start: NDArray[np.uint16], seed: int) -> BackendChains:
+    def chains(self, layout: Layout, start: NDArray[np.uint16], seed: int) -> MovedChains:
         """Return chains of a model in the states `start`, shape (n, n_chains)."""
 
 

@@ -134,7 +134,7 @@ def check_weights(weights: ArrayLike, n_rows: int) -> Floats:
 
     >>> check_weights([1, 1e300], 2)
     Traceback (most recent call last):
-    edgegraft.errors.DataError: the weights add up to 1e+300 rows, ... that of row 1, 1e+300. ...
+    edgegraft.errors.DataError: the weights add up to 1e+300 rows, ... 1e+300, in row 1. ...
     """
     try:
         array = np.array(weights, np.float64)
@@ -159,7 +159,7 @@ def check_weights(weights: ArrayLike, n_rows: int) -> Floats:
     if not MIN_WEIGHT <= total <= MAX_WEIGHT:
         raise DataError(
             f"the weights add up to {total:.3g} rows, and must add up to {MIN_WEIGHT:g} at least "
-            f"and {MAX_WEIGHT:g} at most; the largest is that of row {row}, {array[row]:.3g}. A "
+            f"and {MAX_WEIGHT:g} at most; the largest is {array[row]:.3g}, in row {row}. A "
             "row of weight 2 counts as two rows: scale them to add up to the number of rows"
         )
     array.flags.writeable = False

@@ -10,7 +10,7 @@ The entry of metadata is the seal of the file::
 The checksum of the content covers those of the tensors, so no part of a file can change
 unnoticed. Text is ASCII with escapes: any name that Python can hold comes back. Model files,
 packed tables, stores and checkpoints are containers of different formats. Whole files are written
-beside their destination and renamed. This module imports neither pyarrow nor numba.
+in the folder of their destination and renamed. This module imports neither pyarrow nor numba.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ import numpy as np
 
 from edgegraft.core.types import Floats, Integers, Mask
 
-_MAX_SWEEPS = 2000  # for counts, whose tables have a solution
-_MAX_ROUNDS = 50  # for noisy tables, which may have none
+_MAX_SWEEPS = 2000  # counts have a solution, and reach it sooner; noisy tables may have none
 _CLOSE = 1e-13
 
 
@@ -119,7 +118,7 @@ def pair_frequencies(
         ]
         off = np.flatnonzero(np.maximum(*apart) > 1e-12)
         raked = (seen[off] + product[off]) / (total[off] + 1.0)
-        _rake(raked, rows[off], columns[off], _MAX_SWEEPS)
+        _rake(raked, rows[off], columns[off])
         tables[off] = raked
         out[cells] = tables
     return out
@@ -137,7 +136,7 @@ def fit_margins(
     for which, cells in by_shape(states, edges, edge_offset):
         rows, columns = _ends(values, node_offset, edges[which], cells.shape)
         tables = values[cells]
-        left = np.flatnonzero(~_rake(tables, rows, columns, _MAX_ROUNDS))
+        left = np.flatnonzero(~_rake(tables, rows, columns))
         some, rows, columns = tables[left], rows[left], columns[left]
         _scale(some, rows, 2, 1.0)
         _scale(some, columns, 1, 1.0)
@@ -157,10 +156,10 @@ def _ends(
     return nodes[first[:, None] + np.arange(shape[1])], nodes[second[:, None] + np.arange(shape[2])]
 
 
-def _rake(tables: Floats, rows: Floats, columns: Floats, n_sweeps: int) -> Mask:
+def _rake(tables: Floats, rows: Floats, columns: Floats) -> Mask:
     """Scale tables in place until both margins hold; return for which of them they do."""
     left = np.arange(len(tables))
-    for _ in range(n_sweeps):
+    for _ in range(_MAX_SWEEPS):
         if not len(left):
             break
         some = tables[left]

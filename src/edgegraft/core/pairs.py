@@ -23,7 +23,11 @@ def as_edges(edges: ArrayLike, n_variables: int | None = None) -> Edges:
 
 
 def all_pairs(n_variables: int) -> Edges:
-    """Return every pair ``i < j``, in order."""
+    """Return every pair ``i < j``, in order.
+
+    >>> all_pairs(3).tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    """
     return np.stack(np.triu_indices(n_variables, 1), axis=1).astype(np.int64, copy=False)
 
 

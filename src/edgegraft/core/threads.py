@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from edgegraft.errors import SettingError
 
@@ -21,6 +21,30 @@ _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class lazy(Generic[Result]):
+    """An attribute that is worked out when it is first asked for.
+
+    `functools.cached_property` has one lock for all objects before Python 3.12, so that threads
+    would wait for each other. Here an object is worked on by one thread.
+
+    >>> class Square:
+    ...     side = 3
+    ...     area = lazy(lambda square: square.side**2)
+    >>> Square().area
+    9
+    """
+
+    def __init__(self, work: Callable[[Any], Result]) -> None:
+        self._work, self.__doc__ = work, work.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Result:
+        found = instance.__dict__[self._name] = self._work(instance)
+        return found
 
 
 def resolve_jobs(n_jobs: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Names for the arrays that cross module borders; kernels name dtypes beside their arguments."""
+"""Names for the arrays that cross module borders; kernels name dtypes with their arguments."""
 
 from __future__ import annotations
 

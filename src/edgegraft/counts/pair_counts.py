@@ -21,7 +21,7 @@ from edgegraft.core.pairs import FlatTables, PairTables, table_offsets
 from edgegraft.core.threads import run
 from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.errors import MemoryBudgetError
-from edgegraft.kernels.counting.pairs import count_codes, count_planes
+from edgegraft.kernels.counting import count_codes, count_planes
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import Rows, RowStore, TableRows, add_in_order, as_rows
 

@@ -75,7 +75,7 @@ def make_genotypes(
     block_size : int, default 20
         Variants of a block.
     n_founders : int, default 16
-        Haplotypes that those of a block are mosaics of; the rarest allele has the frequency
+        Haplotypes that a block's are mosaics of; the rarest allele has the frequency
         ``1 / n_founders``.
     switch_rate : float, default 0.1
         Chance that a haplotype copies another founder from one variant to the next.

@@ -9,7 +9,7 @@ Yummly (the Kaggle competition "What's Cooking") is a list of 39,774 recipes, ea
 
 The published form of DEBD dataset NAME is ``NAME.train.data``, ``NAME.valid.data`` and
 ``NAME.test.data``: one row per line, with cells 0 or 1, separated by commas. The file
-``debd.sha256`` beside this one has the fingerprints of their decoded content.
+``debd.sha256``, in this folder, has the fingerprints of their decoded content.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ _DEBD_URL = (
 _DEBD = Path(__file__).with_name("debd.sha256")
 _SPLITS = ("train", "valid", "test")
 
-#: Data sets whose row order is not fixed: their fingerprint is that of the sorted rows.
+#: Data sets whose row order is not fixed: the fingerprint is of the sorted rows.
 _ROWS_SORTED = {("msweb", "train")}
 
 

@@ -1,6 +1,6 @@
 """Data drawn from random models, with their true networks.
 
-The scale-free model is that of the synthetic experiments of the edge-grafting paper: five states,
+The scale-free model is from the synthetic experiments of the edge-grafting paper: five states,
 two edges per new variable, node potentials ``N(0, 0.5)`` and edge tables ``N(0, 1)``. The
 paper draws them around a mean of 100; adding a constant to a potential does not change the
 distribution, so the mean is zero here.
@@ -226,7 +226,7 @@ def make_erdos_renyi(
 ) -> SyntheticData:
     """Generate data from uniformly random edges: each with probability `p`, or `n_edges` in total.
 
-    Other parameters are those of :func:`make_scale_free`.
+    Other parameters as in :func:`make_scale_free`.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def make_regular(
 ) -> SyntheticData:
     """Generate data from a random graph in which every variable has `degree` neighbours.
 
-    Other parameters are those of :func:`make_scale_free`.
+    Other parameters as in :func:`make_scale_free`.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def fit_pairs(device: Device, block: TableRows, threshold: Floats) -> Floats | N
     """Return the strength of every pair: above one if its table is not zero.
 
     `threshold` is symmetric, shape (n, n). The strength of a table of zeros is the norm of its
-    gradient over the threshold, that of others one more than their norm. None if the rows, or
+    gradient over the threshold, of others one more than their norm. None if the rows, or
     products of all pairs, do not fit the memory.
     """
     torch = torch_module()

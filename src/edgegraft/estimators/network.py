@@ -78,7 +78,7 @@ class NetworkEstimator(RowMethods):
             weights = weigh(given, plan.weights_are).weights
         if not np.allclose(np.concatenate(state_weights(table, weights)), self._state_weights):
             raise DataError(
-                "the rows and weights do not give the model of the fit: give those of the fit"
+                "the rows and weights do not give the model of the fit: pass those it was fitted to"
             )
         found = bootstrap(
             self.network_model_,

@@ -75,7 +75,7 @@ def write_gexf(
     """Write the network of a model as GEXF 1.2, for Gephi.
 
     The name of a variable is the label of its node; the strength of an edge, with its sign if it is
-    known, is its weight if finite. Arguments are those of :func:`~edgegraft.io.export`.
+    known, is its weight if finite. Arguments as in :func:`~edgegraft.io.export`.
     """
     attributes = edge_attributes(model, edge_columns)
     weights = attributes.pop("weight", attributes["strength"])  # Gephi has such a column itself
@@ -228,7 +228,7 @@ def to_pgmpy(model: PairwiseMRF) -> DiscreteMarkovNetwork:
 def from_pgmpy(network: DiscreteMarkovNetwork) -> PairwiseMRF:
     """Return a Markov network of pgmpy as a model.
 
-    Variables keep the order of the network's nodes, categories that of the first factor that
+    Variables keep the order of the network's nodes, categories the order of the first factor that
     contains them; factors over the same variables are multiplied. A factor over three variables or
     more, a negative or infinite entry, and a node that is in no factor or has a name that is not
     text are refused with a ModelError.

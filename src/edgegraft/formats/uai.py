@@ -116,7 +116,7 @@ def model_from_uai(path: str | os.PathLike[str]) -> PairwiseMRF:
 
     A UAI file contains no names: variables are called ``x0``, ``x1`` and so on, and their
     categories are 0, 1, ... Constant factors are added to the first variable's log-potentials, so
-    that the model's log Z equals that of the file.
+    that the model's log Z equals the file's.
     """
     file = read_uai(path)
     if file.layout.n_variables == 0:

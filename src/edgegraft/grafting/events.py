@@ -1,9 +1,8 @@
 """Events of a search, the reasons for its end, and its observers.
 
-Progress displays and traces are observers. An observer receives a snapshot after every
-activation and may stop the loop; it never changes what is learned. The loop itself records time,
-objective, edges, activations, tests and tables; a :class:`Monitor` also measures the held-out loss
-and the recall.
+An observer, such as a progress display, receives a snapshot after every activation and may stop the
+loop; it never changes what is learned. A :class:`Monitor` measures the held-out loss and the
+recall.
 """
 
 from __future__ import annotations
@@ -106,13 +105,8 @@ def as_columns(events: Sequence[Event]) -> Columns:
     >>> columns["kind"].tolist(), columns["objective"].tolist()
     (['start'], [2.5])
     """
-    kinds = {"str": np.str_, "float": np.float64, "int": np.int64}
-    return {
-        field.name: np.array(
-            [getattr(event, field.name) for event in events], kinds[str(field.type)]
-        )
-        for field in fields(Event)
-    }
+    names = [field.name for field in fields(Event)]
+    return {name: np.array([getattr(event, name) for event in events]) for name in names}
 
 
 class Monitor:
@@ -153,29 +147,25 @@ class Monitor:
         self._loss = None if held_out is None else Pseudolikelihood(held_out)
         self._truth = None if truth is None else np.asarray(truth, np.int64).reshape(-1, 2)
         self._events: list[Event] = []
-        self._held_out: list[float] = []
-        self._recall: list[float] = []
+        self._measured: dict[str, list[float]] = {}
 
     def on_event(self, event: Event, state: SearchState) -> None:
         """Measure the current model."""
-        between = event.n_activations % self.every
-        if between and event.kind not in ("start", "end"):
+        if event.kind == "activation" and event.n_activations % self.every:
             return
         self._events.append(event)
         if self._loss is not None:
             if self._loss.schema != state.objective.schema:
                 raise DataError("the rows held out have other columns or categories")
             cold = self._loss.init(state.graph.layout)
-            self._held_out.append(self._loss.evaluate(state.theta(), cold).value)
+            value = self._loss.evaluate(state.theta(), cold).value
+            self._measured.setdefault("held_out", []).append(value)
         if self._truth is not None:
             found = state.graph.contains(self._truth)
-            self._recall.append(float(found.mean()) if len(found) else 1.0)
+            recall = float(found.mean()) if len(found) else 1.0
+            self._measured.setdefault("recall", []).append(recall)
 
     def columns(self) -> Columns:
         """Return the measurements with the columns of the events, one entry per event."""
-        out = as_columns(self._events)
-        if self._loss is not None:
-            out["held_out"] = np.array(self._held_out)
-        if self._truth is not None:
-            out["recall"] = np.array(self._recall)
-        return out
+        measured = {name: np.array(values) for name, values in self._measured.items()}
+        return as_columns(self._events) | measured

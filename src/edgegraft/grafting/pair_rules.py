@@ -18,32 +18,34 @@ discovery rate (Genovese, Roeder and Wasserman 2006).
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgegraft.core.pairs import pair_ids, pairs_of_ids
-from edgegraft.core.types import Edges, Floats, Ids, Integers, Mask
+from edgegraft.core.types import Edges, Floats, Integers, Mask
 from edgegraft.counts.pair_counts import all_pair_blocks
 from edgegraft.errors import SettingError, suggestion
 
-_BLOCK_BYTES = 1 << 25  # of pairs that are counted at a time
+_BLOCK_BYTES = 1 << 25  # budget: of pairs that are counted at a time
 
 
-@dataclass(frozen=True)
-class _Among:
-    """Pairs between two sets of columns."""
+class _Among(NamedTuple):
+    """Pairs between two sets of columns, and the weight of each."""
 
     first: Mask
     second: Mask
+    weight: float = 1.0
 
     def has(self, pairs: Edges) -> Mask:
-        i, j = pairs[:, 0], pairs[:, 1]
-        return (self.first[i] & self.second[j]) | (self.first[j] & self.second[i])
+        i, j = pairs.T
+        return np.asarray((self.first[i] & self.second[j]) | (self.first[j] & self.second[i]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class PairRules:
     only: tuple[_Among, ...] = ()
     tiers: Integers | None = None  # of each column, -1 for those without one
     gap: int = 0
-    likely: tuple[tuple[float, _Among], ...] = ()
+    likely: tuple[_Among, ...] = ()
 
     @classmethod
     def read(cls, rules: Sequence[str] | None, names: Sequence[str]) -> PairRules:
@@ -72,50 +74,33 @@ class PairRules:
 
         Without names only the texts are checked, before a table is read.
         """
-        n, required = len(names), [np.empty(0, np.int64)]
-        parts: dict[str, list[_Among]] = {"forbid": [], "only": []}
-        likely: list[tuple[float, _Among]] = []
-        tiers, gap = None, 0
+        parts: dict[str, list[Any]] = defaultdict(list)
         for text in _lines(rules or ()):
             word, _, rest = text.strip().partition(" ")
-            if word == "gap" and rest.strip().isdigit():
-                gap = int(rest)
-            elif word == "tiers":
-                tiers = _tiers(rest, names, text)
-            elif word == "weight":
-                number, _, pair = rest.strip().partition(" ")
-                likely.append((_weight(number, text), _pair(pair, names, text)))
-            elif word == "require":
-                required.append(_ids(_pair(rest, names, text), n))
-            elif word in parts:
-                parts[word].append(_pair(rest, names, text))
-            else:
+            if word not in _WORDS:
                 raise SettingError(
-                    "rules",
-                    f"must begin with require, forbid, only, tiers, gap, weight or file, "
-                    f"found {text!r}",
+                    "rules", f"must begin with {', '.join(_WORDS)} or file, found {text!r}"
                 )
-        edges = pairs_of_ids(np.unique(np.concatenate(required)), n)
-        found = cls(
-            n, edges, tuple(parts["forbid"]), tuple(parts["only"]), tiers, gap, tuple(likely)
-        )
-        _check_required(found, names)
-        return found
-
-    def __bool__(self) -> bool:
-        limits = self.forbidden or self.only or self.likely or self.gap
-        return bool(limits or len(self.required) or self.tiers is not None)
-
-    @property
-    def limits(self) -> bool:
-        """Whether any pair is excluded."""
-        return bool(self.forbidden or self.only or self.gap or self.tiers is not None)
+            parts[word].append(_WORDS[word](rest.strip(), names, text))
+        n, ends = len(names), [np.empty((2, 0), np.int64)]
+        for rule in parts["require"]:
+            both = np.meshgrid(np.flatnonzero(rule.first), np.flatnonzero(rule.second))
+            ends.append(np.reshape(both, (2, -1)))
+        pairs = np.concatenate(ends, axis=1).T
+        ids = pair_ids(pairs[pairs[:, 0] != pairs[:, 1]], n)
+        required = pairs_of_ids(np.unique(ids), n)
+        tiers, gap = [None, *parts["tiers"]][-1], [0, *parts["gap"]][-1]
+        forbidden, only, likely = (tuple(parts[word]) for word in ("forbid", "only", "weight"))
+        for rule in forbidden:
+            for i, j in required[rule.has(required)][:1]:
+                raise SettingError(
+                    "rules", f"both require and forbid the pair '{names[i]}' -- '{names[j]}'"
+                )
+        return cls(n, required, forbidden, only, tiers, gap, likely)
 
     def allows(self, pairs: Edges) -> Mask:
         """Return which pairs may be edges."""
         allowed = np.ones(len(pairs), bool)
-        if not len(pairs) or not self.limits:
-            return allowed
         if self.only:
             allowed = np.logical_or.reduce([rule.has(pairs) for rule in self.only])
         for rule in self.forbidden:
@@ -123,38 +108,40 @@ class PairRules:
         if self.gap:
             allowed &= np.abs(pairs[:, 0] - pairs[:, 1]) > self.gap
         if self.tiers is not None:
-            first, second = self.tiers[pairs[:, 0]], self.tiers[pairs[:, 1]]
+            first, second = self.tiers[pairs.T]
             allowed &= (first < 0) | (second < 0) | (np.abs(first - second) <= 1)
-        return allowed | self.is_required(pairs)
+        return allowed if allowed.all() else allowed | self.is_required(pairs)
 
     def is_required(self, pairs: Edges) -> Mask:
         """Return which pairs are edges whatever their tests say."""
         return np.isin(pair_ids(pairs, self.n), pair_ids(self.required, self.n))
 
-    @cached_property
+    @property
     def n_allowed(self) -> int:
         """Number of pairs that may be edges."""
-        if not self.limits:
-            return self.n * (self.n - 1) // 2
-        blocks = all_pair_blocks(np.ones(self.n, np.int64), _BLOCK_BYTES)
-        return sum(int(self.allows(block).sum()) for block in blocks)
-
-    @cached_property
-    def _mean_weight(self) -> float:
-        blocks = all_pair_blocks(np.ones(self.n, np.int64), _BLOCK_BYTES)
-        total = sum(float(self._raw(block)[self.allows(block)].sum()) for block in blocks)
-        return total / max(self.n_allowed, 1)
+        return self._totals[0]
 
     def weights(self, pairs: Edges) -> Floats:
         """Return the weights of pairs, whose mean over all allowed pairs is 1."""
-        if not self.likely:
-            return np.ones(len(pairs))
-        return self._raw(pairs) / self._mean_weight
+        n_allowed, total = self._totals
+        return self._raw(pairs) * (n_allowed / total) if self.likely else np.ones(len(pairs))
+
+    @cached_property
+    def _totals(self) -> tuple[int, float]:
+        """Number of the allowed pairs, and the sum of their weights."""
+        n_allowed, total = 0, 0.0
+        if not (self.only or self.forbidden or self.gap or self.likely or self.tiers is not None):
+            n_pairs = self.n * (self.n - 1) // 2
+            return n_pairs, float(n_pairs)
+        for block in all_pair_blocks(np.ones(self.n, np.int64), _BLOCK_BYTES):
+            allowed = block[self.allows(block)]
+            n_allowed, total = n_allowed + len(allowed), total + float(self._raw(allowed).sum())
+        return n_allowed, total
 
     def _raw(self, pairs: Edges) -> Floats:
         out = np.ones(len(pairs))
-        for weight, rule in self.likely:
-            out[rule.has(pairs)] = weight
+        for rule in self.likely:
+            out[rule.has(pairs)] = rule.weight
         return out
 
 
@@ -177,23 +164,20 @@ def _lines(rules: Sequence[str]) -> Iterator[str]:
             yield from _lines([line for line in map(str.strip, lines) if line and line[0] != "#"])
 
 
-def _columns(pattern: str, names: Sequence[str], text: str) -> Mask:
+def _columns(pattern: str, names: Sequence[str], rule: str) -> Mask:
     """Return which columns a name or a pattern means; exact names come first."""
     pattern = pattern.strip()
-    if not len(names):
-        return np.zeros(0, bool)
-    found = np.array([name == pattern for name in names], bool)
-    if not found.any():
-        found = np.array([fnmatchcase(name, pattern) for name in names], bool)
-    if not found.any():
-        hint = suggestion(pattern, list(names))
-        raise SettingError("rules", f"has {text!r}, but no column is called '{pattern}': {hint}")
-    return found
+    for match in (str.__eq__, fnmatchcase):
+        columns = np.array([match(name, pattern) for name in names], bool)
+        if columns.any() or not len(names):
+            return columns
+    hint = suggestion(pattern, list(names))
+    raise SettingError("rules", f"has {rule!r}, but no column is called '{pattern}': {hint}")
 
 
 def _pair(text: str, names: Sequence[str], rule: str) -> _Among:
-    first, found, second = text.partition(" -- ")
-    if not found:
+    first, dashes, second = text.partition(" -- ")
+    if not dashes:
         raise SettingError("rules", f"must name a pair as 'A -- B', found {rule!r}")
     return _Among(_columns(first, names, rule), _columns(second, names, rule))
 
@@ -206,29 +190,28 @@ def _tiers(text: str, names: Sequence[str], rule: str) -> Integers:
     return tiers
 
 
-def _weight(text: str, rule: str) -> float:
+def _gap(text: str, names: Sequence[str], rule: str) -> int:
+    if not text.isdigit():
+        raise SettingError("rules", f"must have a whole number of places, found {rule!r}")
+    return int(text)
+
+
+def _weighted(text: str, names: Sequence[str], rule: str) -> _Among:
+    number, _, pair = text.partition(" ")
     try:
-        weight = float(text)
+        weight = float(number)
     except ValueError:
         weight = np.nan
     if not (weight > 0 and np.isfinite(weight)):
         raise SettingError("rules", f"must have a weight above 0, found {rule!r}")
-    return weight
+    return _pair(pair, names, rule)._replace(weight=weight)
 
 
-def _ids(among: _Among, n: int) -> Ids:
-    first, second = np.meshgrid(
-        np.flatnonzero(among.first), np.flatnonzero(among.second), indexing="ij"
-    )
-    pairs = np.column_stack((first.ravel(), second.ravel()))
-    return pair_ids(pairs[pairs[:, 0] != pairs[:, 1]].astype(np.int64), n)
-
-
-def _check_required(rules: PairRules, names: Sequence[str]) -> None:
-    for rule in rules.forbidden:
-        both = rules.required[rule.has(rules.required)] if len(rules.required) else rules.required
-        if len(both):
-            i, j = both[0]
-            raise SettingError(
-                "rules", f"both require and forbid the pair '{names[i]}' -- '{names[j]}'"
-            )
+_WORDS: dict[str, Callable[[str, Sequence[str], str], Any]] = {
+    "require": _pair,
+    "forbid": _pair,
+    "only": _pair,
+    "tiers": _tiers,
+    "gap": _gap,
+    "weight": _weighted,
+}

@@ -9,8 +9,8 @@ which policy a search has is decided by :func:`choose_policy` alone.
 - Any other fits with the penalty, as the paper does.
 
 Best choice keeps a reservoir of as many candidates as there are variables and activates those of
-high score that hardly touch; first hit is its special case of a reservoir of one and one test;
-exhaustive grafting scores all pairs at every step and activates the best.
+high score that hardly touch. First hit is its special case of a reservoir of one and one test, and
+exhaustive grafting that of an unlimited reservoir and a test of all pairs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from edgegraft.config import Settings
-from edgegraft.core.types import Edges, Integers
-from edgegraft.grafting import ActivationRule, BestChoice, Reservoir
+from edgegraft.core.types import Integers
+from edgegraft.grafting.reservoir import BestChoice, Reservoir
 from edgegraft.objective.penalty import Penalty
-from edgegraft.rank.ranking import Ranking
 
 
 @dataclass(frozen=True)
@@ -44,37 +43,32 @@ _PACE = _Pace()
 class Policy:
     """What differs between searches."""
 
-    rule: ActivationRule  #: which candidates are activated
+    rule: BestChoice  #: which candidates are activated
     capacity: int | None  #: of the reservoir; None is unlimited
     max_tests: int  #: pairs tested between two activations
     #: tests per active edge while few candidates are found; 0 stops at `max_tests`
     patience: float
-    batch: int  #: pairs scored together
-    iterations: int = 2  #: of the solver after an activation
-    slack: float = 0.0  #: largest violation of optimality that counts as none
-    exhaustive: bool = False  #: whether every pair is scored at every step
-    #: whether what follows the first violating pair of a batch is returned unseen
-    first_hit: bool = False
-    #: whether the fits have the penalty: strengths are then those of a refit
-    shrinks: bool = True
-    drops_zeros: bool = False  #: whether edges that the fit sets to zero leave the graph
+    shrinks: bool  #: whether the fits have the penalty: strengths are then those of a refit
+    iterations: int  #: of the solver after an activation
+    slack: float  #: largest violation of optimality that counts as none
+    drops_zeros: bool  #: whether edges that the fit sets to zero leave the graph
     #: whether the first step takes all significant pairs of a ranking, and the last ones a handful
     #: whole: a fit for each would cost more than the edges that a choice keeps out
-    bulk: bool = False
+    bulk: bool
+
+    @property
+    def first_hit(self) -> bool:
+        """Whether what follows the first violating pair of a batch is returned unseen."""
+        return self.capacity == 1 and self.max_tests == 1
+
+    @property
+    def batch(self) -> int:
+        """Pairs scored together."""
+        return _PACE.hit_batch if self.first_hit else self.max_tests
 
     def fit_penalty(self, penalty: Penalty) -> Penalty:
         """Return the penalty that active edges are fitted with: of a relaxed search, the ridge."""
         return penalty if self.shrinks else replace(penalty, penalty=0.0)
-
-    def first_pairs(self, ranking: Ranking) -> tuple[Edges, int]:
-        """Return the ranked pairs in the order of testing; how many the first step activates.
-
-        A ranking conditions on all variables at once, so pairs that touch can all be significant.
-        """
-        if not self.bulk:
-            return ranking.edges, 0
-        order = np.argsort(~ranking.significant, kind="stable")
-        return ranking.edges[order], int(ranking.significant.sum())
 
     def enough(self, n_tests: int, n_waiting: int, n_edges: int, *, all_scored: bool) -> bool:
         """Return whether to fit rather than look for more candidates.
@@ -82,6 +76,8 @@ class Policy:
         A fit passes over all edges several times: not for a handful of new ones, as long as
         looking for more is cheaper, or costs nothing because all pairs are scored together.
         """
+        if n_tests < self.max_tests or not n_waiting:
+            return False
         if not self.patience:
             return True
         if not self.shrinks and n_tests < _PACE.tests_per_edge * n_edges:
@@ -104,30 +100,27 @@ def choose_policy(settings: Settings, n_variables: int) -> Policy:
     >>> first == choose_policy(small, 10)
     True
     """
-    if settings.relaxed:  # no penalty holds an activated edge at zero, so there is no slack
-        policy = _choose(settings, n_variables, touching=16, patience=5.0)
-        bulk = settings.strategy == "best-choice"
-        iterations = settings.growth_iterations or 5
-        return replace(policy, iterations=iterations, shrinks=False, bulk=bulk)
-    policy = _choose(settings, n_variables, touching=4, patience=1.0)
-    return replace(
-        policy,
-        iterations=settings.growth_iterations or 2,
-        slack=_PACE.slack * settings.tol,
-        drops_zeros=not settings.keep_zeros,
-    )
-
-
-def _choose(settings: Settings, n_variables: int, touching: int, patience: float) -> Policy:
-    """Return how candidates are chosen; `touching` and `patience` unless settings differ."""
+    relaxed, size, patience = settings.relaxed, settings.reservoir_size, 0.0
     if settings.strategy == "exhaustive":
-        n_pairs = max(1, n_variables * (n_variables - 1) // 2)
-        return Policy(BestChoice(1.0), None, n_pairs, 0.0, n_pairs, exhaustive=True)
-    size = settings.reservoir_size
-    capacity = None if size == "unlimited" else size or n_variables
-    max_tests = settings.max_tests or max(_PACE.min_tests, n_variables // 4)
-    if settings.strategy == "first-hit" or (capacity == 1 and max_tests == 1):
-        return Policy(BestChoice(1.0), 1, 1, 0.0, _PACE.hit_batch, first_hit=True)
-    rule = BestChoice(settings.selectivity, settings.max_touching or touching)
-    patience = 0.0 if settings.max_tests else patience
-    return Policy(rule, capacity, max_tests, patience, max_tests)
+        rule, capacity = BestChoice(1.0), None
+        max_tests = max(1, n_variables * (n_variables - 1) // 2)
+    elif settings.strategy == "first-hit" or (size == 1 and settings.max_tests == 1):
+        rule, capacity, max_tests = BestChoice(1.0), 1, 1
+    else:
+        rule = BestChoice(settings.selectivity, settings.max_touching or (16 if relaxed else 4))
+        capacity = None if size == "unlimited" else size or n_variables
+        max_tests = settings.max_tests or max(_PACE.min_tests, n_variables // 4)
+        if not settings.max_tests:
+            patience = 5.0 if relaxed else 1.0
+    return Policy(
+        rule,
+        capacity,
+        max_tests,
+        patience,
+        shrinks=not relaxed,
+        iterations=settings.growth_iterations or (5 if relaxed else 2),
+        # Without a penalty in the fits nothing holds an activated edge at zero.
+        slack=0.0 if relaxed else _PACE.slack * settings.tol,
+        drops_zeros=not (relaxed or settings.keep_zeros),
+        bulk=relaxed and settings.strategy == "best-choice",
+    )

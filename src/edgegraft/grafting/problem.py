@@ -5,9 +5,9 @@ Also what a plan amounts to for given rows: the loss, the penalty, the budget of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
@@ -21,6 +21,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.errors import Argument, MemoryBudgetError
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.policies import Policy, choose_policy
+from edgegraft.grafting.reservoir import BestChoice
 from edgegraft.inference import likelihood_engine
 from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood
@@ -39,10 +40,10 @@ _SINGLE = 1e-4  # tolerance from which the rounding of single precision does not
 
 @dataclass(frozen=True)
 class _RidgeRows:
-    """Rows that a ridge weighs as much as, if it is chosen by the library."""
+    """Pseudo-rows that a ridge is worth, if it is chosen by the library."""
 
     search: float = 10.0  # more than in the last fit: nothing of these fits is reported
-    last: float = 2.0  # what is reported is hardly shrunk
+    last: float = 2.0  # what is reported has a negligible ridge
     last_scored: float = 20.0  # measured: on wenchuan better than 2 by .4 nats per row, bfi .02
     per_row: float = 0.01  # at most: tables of few rows get a small one
 
@@ -52,31 +53,26 @@ _RIDGE_ROWS = _RidgeRows()
 
 @dataclass(frozen=True)
 class Problem:
-    """What a search minimises, and how."""
+    """What a search minimises, and how: to change it, :func:`dataclasses.replace` it."""
 
     objective: Objective  #: the loss, over the rows or counts to learn from
-    penalty: Penalty  #: what pairs are judged by, bound to the objective
-    settings: Settings
-    policy: Policy
-    quiet: bool = False  #: whether not to warn
+    penalty: Penalty  #: what pairs are judged by; it is bound to the objective here, unless it is
+    settings: Settings = field(default_factory=Settings)
+    rule: BestChoice | None = None  #: of your own, in place of the rule of the settings
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "penalty", self.penalty.bound(self.objective))
+
+    @cached_property
+    def policy(self) -> Policy:
+        """What the settings ask for."""
+        policy = choose_policy(self.settings, len(self.objective.schema))
+        return replace(policy, rule=self.rule or policy.rule)
 
     @cached_property
     def rules(self) -> PairRules:
         """What is known of pairs."""
         return PairRules.read(self.settings.rules, self.objective.schema.names)
-
-    @classmethod
-    def of(
-        cls,
-        objective: Objective,
-        penalty: Penalty,
-        settings: Settings | None = None,
-        policy: Policy | None = None,
-    ) -> Self:
-        """Return the problem with the penalty bound, and the policy that the settings ask for."""
-        settings = settings or Settings()
-        policy = policy or choose_policy(settings, len(objective.schema))
-        return cls(objective, penalty.bound(objective), settings, policy)
 
     def solve(
         self,
@@ -92,29 +88,11 @@ class Problem:
         `objective` is the fallback that has taken over. Unless `quiet`, a tolerance that is not
         reached is warned of.
         """
-        return minimize(
-            objective or self.objective,
+        rule, stopping = (
             self.policy.fit_penalty(self.penalty),
-            layout,
-            start,
-            Stopping(tol=self.settings.tol, max_iter=max_iter),
-            quiet=quiet or self.quiet,
+            Stopping(self.settings.tol, max_iter),
         )
-
-    def changed(
-        self,
-        *,
-        objective: Objective | None = None,
-        penalty: Penalty | None = None,
-        settings: Settings | None = None,
-    ) -> Self:
-        """Return the problem with other parts; the penalty is bound anew to another objective."""
-        loss = objective or self.objective
-        rule = (penalty or self.penalty).bound(loss, anew=loss is not self.objective)
-        policy = self.policy if settings is None else choose_policy(settings, len(loss.schema))
-        return replace(
-            self, objective=loss, penalty=rule, settings=settings or self.settings, policy=policy
-        )
+        return minimize(objective or self.objective, rule, layout, start, stopping, quiet=quiet)
 
 
 def chance_level(objective: Objective) -> float:
@@ -129,7 +107,7 @@ def chance_level(objective: Objective) -> float:
 
 
 def ridge_of(rows: float, n_rows: float) -> float:
-    """Return the ridge that weighs as `rows` of `n_rows` do; tables of few rows get a small one.
+    """Return the ridge worth `rows` of `n_rows` rows; tables of few rows get a small one.
 
     >>> ridge_of(10, 1000), ridge_of(10, 20)
     (0.01, 0.1)
@@ -140,27 +118,19 @@ def ridge_of(rows: float, n_rows: float) -> float:
 def penalty_of(plan: Plan, objective: Objective) -> Penalty:
     """Return the penalty that a plan asks for with given data."""
     level = chance_level(objective) if plan.penalty == "auto" else plan.penalty
-    return Penalty(
-        level,
-        _ridge(plan, _RIDGE_ROWS.search, objective.n_rows),
-        group_weight=plan.group_weight,
-        penalize_nodes=plan.penalize_nodes,
-    )
+    ridge = plan.ridge
+    if ridge == "auto":
+        ridge = ridge_of(_RIDGE_ROWS.search, objective.n_rows)
+    weight, nodes = plan.group_weight, plan.penalize_nodes
+    return Penalty(level, ridge, group_weight=weight, penalize_nodes=nodes)
 
 
 def last_ridge(plan: Plan, objective: Objective) -> float:
     """Return the ridge of the last fit; weights of scores get a larger one than tables."""
+    if plan.ridge != "auto":
+        return plan.ridge
     rows = _RIDGE_ROWS.last if objective.features is None else _RIDGE_ROWS.last_scored
-    return _ridge(plan, rows, objective.n_rows)
-
-
-def _ridge(plan: Plan, rows: float, n_rows: float) -> float:
-    return ridge_of(rows, n_rows) if plan.ridge == "auto" else plan.ridge
-
-
-def precision_of(plan: Plan) -> Literal["single", "double"]:
-    """Return the precision of logits and probabilities that a plan's tolerance needs."""
-    return "single" if plan.tol >= _SINGLE else "double"
+    return ridge_of(rows, objective.n_rows)
 
 
 def search_settings(plan: Plan, n_variables: int) -> Settings:
@@ -194,12 +164,13 @@ def losses(
     if plan.objective == "likelihood":
         likelihood = Likelihood(counts, likelihood_engine(plan.inference))
         return featured(likelihood, features), counts
-    loss = Pseudolikelihood(rows, precision=precision_of(plan), stand_in=stand_in)
+    precision: Literal["single", "double"] = "single" if plan.tol >= _SINGLE else "double"
+    loss = Pseudolikelihood(rows, precision=precision, stand_in=stand_in)
     return featured(loss, features), counts
 
 
 def check_states(schema: Schema) -> None:
-    """Refuse a column of so many categories that pairs of them would not fit in memory.
+    """Refuse a column if the pairs of its categories would not fit in memory.
 
     The search compares the states of a column with each other, ``s^2`` numbers.
     """

@@ -15,10 +15,10 @@ explain the same dependence, and only fitting one shows whether the other is sti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from edgegraft.core.pairs import as_edges, one_each
 from edgegraft.core.types import Edges, Floats, Integers
@@ -53,31 +53,23 @@ class Reservoir:
     (array([[0, 1]]), array([1.]))
     >>> reservoir.scores
     array([3., 2.])
+    >>> reservoir.take([1]).edges, reservoir.edges
+    (array([[2, 3]]), array([[1, 2]]))
     """
 
     def __init__(self, capacity: int | None = None) -> None:
         if capacity is not None and capacity < 1:
             raise ValueError(f"a reservoir must hold at least 1 edge, found {capacity}")
         self.capacity = capacity
-        self._edges = np.empty((0, 2), np.int64)
-        self._scores = np.empty(0)
+        self.edges: Edges = np.empty((0, 2), np.int64)  #: those held, in the order of arrival
+        self.scores: Floats = np.empty(0)  #: of each edge
 
     def __len__(self) -> int:
-        return len(self._scores)
+        return len(self.scores)
 
     def __repr__(self) -> str:
         capacity = "unlimited" if self.capacity is None else f"{self.capacity:,}"
         return f"Reservoir({len(self):,} edges, capacity {capacity})"
-
-    @property
-    def edges(self) -> Edges:
-        """The edges held, ``(m, 2)``, in the order of arrival."""
-        return self._edges.copy()
-
-    @property
-    def scores(self) -> Floats:
-        """The score of each edge."""
-        return self._scores.copy()
 
     @property
     def full(self) -> bool:
@@ -91,72 +83,31 @@ class Reservoir:
         better than the minimum takes its place, and the minimum goes out.
         """
         new = as_edges(edges)
-        values = one_each(scores, len(new), "scores")
-        all_edges = np.concatenate((self._edges, new))
-        all_scores = np.concatenate((self._scores, values))
-        kept = _best(all_scores, self.capacity)
-        self._edges, self._scores = all_edges[kept], all_scores[kept]
-        return ScoredEdges(all_edges[~kept], all_scores[~kept])
+        self.scores = np.concatenate((self.scores, one_each(scores, len(new), "scores")))
+        self.edges = np.concatenate((self.edges, new))
+        best = np.argsort(-self.scores, kind="stable")  # of equal scores the first ones
+        return self.take(np.sort(best[self.capacity :] if self.capacity else best[:0]))
 
     def rescore(self, scores: ArrayLike) -> None:
         """Replace all scores, given in the order of `edges`."""
-        self._scores = one_each(scores, len(self), "scores").copy()
-
-    def drop(self, mask: ArrayLike) -> ScoredEdges:
-        """Take out the edges where `mask` is true; return them."""
-        gone = np.asarray(mask)
-        if gone.dtype != np.bool_ or gone.shape != (len(self),):
-            raise ValueError(
-                f"mask must be one bool for each of {len(self)} edges, found shape {gone.shape} "
-                f"of {gone.dtype}"
-            )
-        return self.take(np.flatnonzero(gone))
+        self.scores = one_each(scores, len(self), "scores").copy()
 
     def take(self, indices: ArrayLike) -> ScoredEdges:
-        """Take out edges by index, as a rule selected them; return them in that order.
-
-        Examples
-        --------
-        >>> reservoir = Reservoir()
-        >>> _ = reservoir.offer([(0, 1), (1, 2)], [1.0, 3.0])
-        >>> reservoir.take([1]).edges, reservoir.edges
-        (array([[1, 2]]), array([[0, 1]]))
-        """
+        """Take out edges by index, as a rule selected them; return them in that order."""
         chosen = np.asarray(indices, np.int64)
         if len(np.unique(chosen)) < len(chosen):
             raise ValueError("an edge was taken twice")
-        out = ScoredEdges(self._edges[chosen], self._scores[chosen])
-        kept = np.ones(len(self), bool)
-        kept[chosen] = False
-        self._edges, self._scores = self._edges[kept], self._scores[kept]
+        out = ScoredEdges(self.edges[chosen], self.scores[chosen])
+        self.edges = np.delete(self.edges, chosen, axis=0)
+        self.scores = np.delete(self.scores, chosen)
         return out
-
-
-def _best(scores: Floats, capacity: int | None) -> NDArray[np.bool_]:
-    """Mark the `capacity` largest scores, the first of those that are equal."""
-    if capacity is None or len(scores) <= capacity:
-        return np.ones(len(scores), bool)
-    least = np.partition(scores, len(scores) - capacity)[len(scores) - capacity]
-    kept = np.asarray(scores > least)
-    ties = np.flatnonzero(scores == least)
-    kept[ties[: capacity - int(kept.sum())]] = True
-    return kept
-
-
-class ActivationRule(Protocol):
-    """Chooses edges to activate from those that violate optimality."""
-
-    def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
-        """Return the indices of the edges to activate, in the order of activation.
-
-        Edges, with their activation scores, come in the order of their arrival.
-        """
-        ...
 
 
 @dataclass(frozen=True)
 class BestChoice:
     """Activate the best edges that hardly touch each other.
+
+    A rule of your own is a subclass with another :meth:`select`.
 
     Parameters
     ----------
@@ -179,12 +130,6 @@ class BestChoice:
     selectivity: float = 0.5
     max_touching: int = 1
 
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.selectivity <= 1.0:
-            raise ValueError(f"selectivity must lie between 0 and 1, found {self.selectivity}")
-        if self.max_touching < 1:
-            raise ValueError(f"max_touching must be at least 1, found {self.max_touching}")
-
     def threshold(self, scores: ArrayLike) -> float:
         """Return the smallest score that is considered.
 
@@ -201,7 +146,7 @@ class BestChoice:
         return min(tau, top)  # the mean of equal scores may exceed them by rounding
 
     def select(self, edges: ArrayLike, scores: ArrayLike) -> Integers:
-        """Return the indices to activate, best first; ties go to the smaller pair.
+        """Return the indices of the edges to activate, best first; ties go to the smaller pair.
 
         With `max_touching` above 1, edges that touch none before them come first, then those
         that touch one at either end, and so on.

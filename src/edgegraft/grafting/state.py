@@ -7,8 +7,8 @@ and the solver leaves a group alone that violates its condition by at most ``tol
 
 with the solver's own measure on the left: an edge that passes is one that the solver will move.
 
-A pair outside the model and an edge inside it may be judged by different approximations: belief
-propagation with linear response scores pairs by how beliefs respond, and edges by their messages.
+A pair outside the model and an edge inside it may be judged by different approximations of an
+engine.
 A pair may then violate optimality from outside while its edge, once active, is best left at zero,
 and the search would never end. A pair that was set back to zero `MAX_RETURNS` times, without the
 fit having moved anything, is given up.
@@ -17,7 +17,6 @@ fit having moved anything, is given up.
 from __future__ import annotations
 
 from collections import Counter
-from copy import deepcopy
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import NamedTuple, Self
@@ -29,10 +28,11 @@ from edgegraft.core import ActiveGraph
 from edgegraft.core.adjacency import PairMap
 from edgegraft.core.pairs import PairTables, all_pairs, pair_ids
 from edgegraft.core.types import Edges, Floats, Mask, Tree
-from edgegraft.grafting import CandidateStream, Reservoir
 from edgegraft.grafting.events import Columns, Event, StopReason, as_columns
 from edgegraft.grafting.policies import Policy
 from edgegraft.grafting.problem import Problem
+from edgegraft.grafting.reservoir import Reservoir
+from edgegraft.grafting.stream import CandidateStream
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.objective import Objective
 from edgegraft.objective.penalty import Penalty
@@ -59,8 +59,7 @@ class SearchState:
     solution: Solution
     stream: CandidateStream
     reservoir: Reservoir
-    rng: np.random.Generator
-    tested: PairMap  #: pairs scored so far
+    tested: PairMap = field(default_factory=PairMap)  #: pairs scored so far
     n_tests: int = 0  #: pairs scored, a pair scored again counted again
     n_activations: int = 0  #: activation steps
     filled: bool = False  #: whether the reservoir has been full once
@@ -90,24 +89,17 @@ class SearchState:
 
         It has tested nothing. `fell_back`: the objective's fallback has taken over.
         """
-        settings, schema = problem.settings, problem.objective.schema
+        schema = problem.objective.schema
         graph = ActiveGraph(schema.n_states, edges, problem.objective.layout().widths)
-        stream = CandidateStream(len(schema), full=settings.full_queue)
+        stream = CandidateStream(len(schema), problem.settings.random_state)
         stream.remove(graph.layout.edges)
         if isinstance(start, np.ndarray) and start.shape != (graph.layout.n_parameters,):
             raise ValueError(
                 f"the graph has {graph.layout.n_parameters} parameters, found {start.shape}"
             )
         objective, quiet = problem.objective.fallback if fell_back else None, start is not None
-        return cls(
-            problem,
-            graph,
-            problem.solve(graph.layout, start, max_iter, objective=objective, quiet=quiet),
-            stream,
-            Reservoir(problem.policy.capacity),
-            np.random.default_rng(settings.random_state),
-            PairMap(),
-        )
+        solution = problem.solve(graph.layout, start, max_iter, objective=objective, quiet=quiet)
+        return cls(problem, graph, solution, stream, Reservoir(problem.policy.capacity))
 
     def result(self) -> Tree:
         """Return what the search has found, for :meth:`ended`."""
@@ -142,11 +134,9 @@ class SearchState:
     def warm(self, problem: Problem, keep: Mask | None = None) -> Self:
         """Return a search of another problem that starts from this one's graph and parameters.
 
-        Nothing else is assumed to hold: pairs that were tested before are queued by how near they
-        came to violating optimality. Counters and events continue. This is how a path of
-        penalties and a search over more rows start.
-
-        The problem is over the same variables. Edges that are not to be kept are candidates again.
+        Nothing else is assumed to hold: all other pairs are candidates again. Counters and events
+        continue. This is how a path of penalties and a search over more rows start. The problem is
+        over the same variables.
         """
         whole = self.graph.layout
         kept = np.ones(whole.n_edges, bool) if keep is None else keep
@@ -154,14 +144,11 @@ class SearchState:
         known = self.solution.objective is problem.objective
         start = self.solution if known else layout.carry(self.theta(), whole)
         after = type(self).begin(problem, layout.edges, start, 0)
-        after.stream, after.rng, after.tested = deepcopy((self.stream, self.rng, self.tested))
+        after.tested = PairMap(self.tested.with_value())
         after.n_tests, after.n_activations = self.n_tests, self.n_activations
         after.filled, after.ranked = True, self.ranked
         after.seconds_before = self.seconds
         after.events = [event for event in self.events if event.kind != "end"]
-        after.stream.restore(whole.edges[~kept], np.zeros(int((~kept).sum())))
-        after.stream.restore(self.reservoir.edges, self.offsets(self.reservoir.scores))
-        after.stream.refill()
         return after
 
     @property
@@ -256,18 +243,15 @@ class SearchState:
         weights = self.penalty.edge_weights(edges, cells)
         return np.asarray((scores - self.penalty.penalty) * weights > self.policy.slack)
 
-    def offsets(self, scores: Floats) -> Floats:
+    def offsets(self, scores: Floats | float) -> Floats:
         """Return the violation offsets ``1 - s / penalty`` of scores."""
-        if self.penalty.penalty == 0:
-            return -scores
-        return np.asarray(1.0 - scores / self.penalty.penalty)
+        penalty = self.penalty.penalty
+        return np.asarray(1.0 - scores / penalty if penalty else -scores)
 
     def gave_up(self, edges: Edges) -> Mask:
         """Return which pairs are not to be activated again."""
-        if not self.returned:
-            return np.zeros(len(edges), bool)
-        ids = pair_ids(edges, self.graph.layout.n_variables).tolist()
-        return np.array([self.returned[id_] >= MAX_RETURNS for id_ in ids], bool)
+        often = [id_ for id_, times in self.returned.items() if times >= MAX_RETURNS]
+        return np.isin(pair_ids(edges, self.graph.layout.n_variables), often)
 
     def theta(self) -> Floats:
         """Return the parameters in the layout of the graph."""

@@ -26,10 +26,6 @@ from edgegraft.inference.elimination import (
 )
 from edgegraft.kernels.elimination.buckets import JunctionTree
 
-#: Bytes allowed if the memory of the machine is not known.
-_USUAL_BYTES = 1 << 31
-_KEPT_GRAPHS = 128
-
 
 class ExactBudget(NamedTuple):
     """What one run of exact inference may take.
@@ -47,8 +43,8 @@ class ExactBudget(NamedTuple):
 
     @property
     def max_bytes(self) -> int:
-        """Memory that a run may take."""
-        return (physical_memory() or 2 * _USUAL_BYTES) // 2 if self.nbytes is None else self.nbytes
+        """Memory that a run may take; 2 GiB if nobody knows what the machine has."""
+        return (physical_memory() or 1 << 32) // 2 if self.nbytes is None else self.nbytes
 
 
 class ExactState(NamedTuple):
@@ -122,7 +118,7 @@ def _prepared(
     return _search(states, edges, budget.seconds, budget.max_bytes)
 
 
-@lru_cache(maxsize=_KEPT_GRAPHS)
+@lru_cache
 def _search(
     states: bytes, edges: bytes, seconds: float, nbytes: int
 ) -> tuple[ExactCost, Elimination, JunctionTree | None]:

@@ -23,6 +23,7 @@ the states from there (Grosse et al., "Sandwiching the marginal likelihood", 201
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -51,21 +52,24 @@ from edgegraft.inference.chains import (
     scattered,
 )
 
-#: Temperatures of the pilot run, and the most that are tried.
-_FIRST_STEPS, _MAX_STEPS = 64, 4096
-#: The weights are even enough if their effective number is this share of the chains.
-_EVEN = 1 / 3
-#: Below this effective number the spread of the weights reveals little of their tail.
-_FEW = 32
-#: Sweeps in the model by which chains that start in rows settle.
-_SETTLE = 100
-#: States that all variables have together where a search for a likely state begins.
-_ALL_ALIKE = 8
-#: Estimates differ if by this many standard errors, and by more nats than matter.
-_SURE, _ALIKE = 3.0, 0.02
-#: A mode with a smaller share of Z than exp(-4) does not count; one that does may be reached by
-#: fewer chains than its share, by a factor of four, before it is called missing.
-_NEGLIGIBLE, _UNEVEN = 4.0, 1.4
+
+@dataclass(frozen=True)
+class _Rule:
+    """How long chains are led, and when estimates agree."""
+
+    first_steps: int = 64  # temperatures of the pilot run
+    max_steps: int = 4096
+    even: float = 1 / 3  # effective number of weights, as a share of the chains, that is enough
+    few: int = 32  # effective number below which the spread reveals little of the weights' tail
+    settle: int = 100  # sweeps in the model by which chains that start in rows settle
+    alike: int = 8  # states that all variables have together where a likely state is looked for
+    sure: float = 3.0  # standard errors by which estimates differ,
+    slack: float = 0.02  # and nats that do not matter
+    negligible: float = 4.0  # a mode with a smaller share of Z than exp(-4) does not count;
+    uneven: float = 1.4  # fewer chains, by a factor of four, may reach one that does
+
+
+_RULE = _Rule()
 
 
 class AnnealedLogPartition(NamedTuple):
@@ -93,7 +97,7 @@ class AnnealedLogPartition(NamedTuple):
     @property
     def reliable(self) -> bool:
         """Whether the standard error can be trusted: many chains carry the weight, ways agree."""
-        return self.effective_sample_size >= _FEW and self.missed == 0.0
+        return self.effective_sample_size >= _RULE.few and self.missed == 0.0
 
 
 def annealed_log_partition(
@@ -153,7 +157,7 @@ def annealed_log_partition(
     >>> bool(abs(found.value - exact) < 4 * found.standard_error < 0.1)
     True
     """
-    goal = _MAX_STEPS if n_temperatures is None else n_temperatures
+    goal = _RULE.max_steps if n_temperatures is None else n_temperatures
     check_at_least(n_chains=(n_chains, 2), n_temperatures=(goal, 2))
     there = find_backend(device)
     hard, start = centred(layout, np.array(theta, np.float64))
@@ -183,7 +187,7 @@ class _Annealing(NamedTuple):
 
     def forward(self, path: AnnealingPath, goal: int, fixed: int | None) -> _Annealed:
         """Lead chains to the model, by ever more steps or a fixed number."""
-        steps = min(_FIRST_STEPS, goal)
+        steps = min(_RULE.first_steps, goal)
         betas = np.linspace(0.0, 1.0, steps + 1)
         last = steps == goal
         while True:
@@ -192,14 +196,14 @@ class _Annealing(NamedTuple):
             if last:
                 return _Annealed(found, betas, float(np.isfinite(log_weights).mean()))
             # The run after an even one is the last: an estimate must not be chosen by its weights.
-            even = found.effective_sample_size >= _EVEN * self.n_chains
+            even = found.effective_sample_size >= _RULE.even * self.n_chains
             steps = fixed or min(2 * steps, goal)
             last = even or steps == goal
             betas = respace(betas, energies, steps)
 
     def back(self, path: AnnealingPath, there: _Annealed, rows: Codes) -> AnnealedLogPartition:
         """Lead chains from rows, settled in the model, back to the start of a path."""
-        betas = np.concatenate((np.ones(_SETTLE), there.betas[::-1]))
+        betas = np.concatenate((np.ones(_RULE.settle), there.betas[::-1]))
         log_weights, _, _ = self.lead(path, betas, self._pick(rows))
         value, error, size, _ = _estimate(log_weights, 0.0)
         # From a mode that is hard to reach weights are uneven, which must not excuse a difference.
@@ -208,12 +212,12 @@ class _Annealing(NamedTuple):
 
     def settle(self, path: AnnealingPath, rows: Codes) -> Codes:
         """Return the states of chains that start in rows, after some sweeps in the model."""
-        return self.lead(path, np.ones(_SETTLE + 1), self._pick(rows))[2]
+        return self.lead(path, np.ones(_RULE.settle + 1), self._pick(rows))[2]
 
     def likeliest(self, path: AnnealingPath, starts: Codes) -> Codes:
         """Return the states of chains that settled from the start with the likeliest ones."""
         which = np.arange(self.n_chains) % starts.shape[1]
-        _, terms, ends = self.lead(path, np.ones(_SETTLE + 1), starts[:, which])
+        _, terms, ends = self.lead(path, np.ones(_RULE.settle + 1), starts[:, which])
         nodes = path.theta[path.layout.node_offset[:-1, None] + ends].sum(axis=0)
         heights = np.bincount(which, nodes + terms[-1]) / np.bincount(which)
         return np.ascontiguousarray(ends[:, which == heights.argmax()])
@@ -245,7 +249,7 @@ def _checked(
     excess = _excess(second.found, first.found)
     if excess > 0 and rows is None:
         return second.found._replace(missed=excess)
-    if first.found.value - second.found.value > _NEGLIGIBLE:
+    if first.found.value - second.found.value > _RULE.negligible:
         return first.found  # what is around the states hardly counts
     # Rows are draws of the model if it fits; other states come from one of its modes.
     drawn = rows is not None and _excess(first.found, second.found) == 0
@@ -254,23 +258,25 @@ def _checked(
         ways = ways[1:]
     for way, there in ways:
         back = annealing.back(way, there, states)
-        missed = _excess(back, there.found, _ALIKE if drawn else _UNEVEN)
+        missed = _excess(back, there.found, _RULE.slack if drawn else _RULE.uneven)
         if missed == 0.0 or not drawn:
             break
     return there.found._replace(missed=missed)
 
 
-def _excess(one: AnnealedLogPartition, other: AnnealedLogPartition, slack: float = _ALIKE) -> float:
+def _excess(
+    one: AnnealedLogPartition, other: AnnealedLogPartition, slack: float = _RULE.slack
+) -> float:
     """Return how much larger one estimate is, zero if their errors and the slack explain it."""
     larger = one.value - other.value
     errors = np.hypot(one.standard_error, other.standard_error)
-    return float(larger) if larger > _SURE * errors + slack else 0.0
+    return float(larger) if larger > _RULE.sure * errors + slack else 0.0
 
 
 def _candidates(path: AnnealingPath) -> Codes:
     """Return states that may be likely: of max-product, and of variables that are all alike."""
     found = BeliefPropagation().map(path.theta, path.layout).assignment
-    alike = np.arange(min(_ALL_ALIKE, path.layout.states.max())) + 0 * path.layout.states[:, None]
+    alike = np.arange(min(_RULE.alike, path.layout.states.max())) + 0 * path.layout.states[:, None]
     alike = np.minimum(alike, path.layout.states[:, None] - 1)
     return np.ascontiguousarray(np.column_stack((found, alike)).astype(np.uint16))
 
@@ -297,7 +303,7 @@ def _estimate(log_weights: Floats, start: float) -> AnnealedLogPartition:
     value = start + float(alive.max() + np.log(weights.mean()))
     # Delta method: the relative error of the mean weight.
     variance = (n / size - 1.0) / (n - 1)
-    if size < _FEW:
+    if size < _RULE.few:
         cumulant = start + float(alive.mean() + alive.var() / 2 + np.log(len(alive) / n))
         variance += 1.0 / size + (value - cumulant) ** 2
     return AnnealedLogPartition(value, float(np.sqrt(variance)), size)

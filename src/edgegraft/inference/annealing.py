@@ -17,17 +17,8 @@ from edgegraft.core import Layout
 from edgegraft.core.backend import Backend
 from edgegraft.core.edge_tables import to_zero_sum
 from edgegraft.core.types import Floats
-from edgegraft.inference.chains import (
-    Chains,
-    Followed,
-    are_possible,
-    device_of,
-    follow_model,
-    put_on_device,
-    run_chains,
-)
+from edgegraft.inference.chains import Chains, are_possible, move_chains
 from edgegraft.inference.messages import floored
-from edgegraft.kernels.gibbs.fields import anneal
 
 Codes = NDArray[np.uint16]  # (n_variables, n_chains)
 
@@ -41,7 +32,6 @@ class AnnealingPath(NamedTuple):
     layout: Layout
     theta: Floats  # with penalties in place of zeros
     hard: Floats  # with the zeros
-    followed: Followed
     start: float  # log Z_0 of the independent model, with what the gauge took out
 
 
@@ -61,7 +51,7 @@ def make_path(layout: Layout, hard: Floats, start: float) -> AnnealingPath:
         table = layout.edge(soft, k)
         zero = np.isneginf(table)
         table[zero] = table[~zero].min() - _PENALTY
-    return AnnealingPath(layout, soft, hard, follow_model(layout, soft), start)
+    return AnnealingPath(layout, soft, hard, start)
 
 
 def from_shares(path: AnnealingPath, states: Codes) -> AnnealingPath:
@@ -93,22 +83,11 @@ def lead_chains(
 ) -> tuple[Floats, Floats, Codes]:
     """Return the log weight of every chain, its edge terms at every temperature, and the ends."""
     energies = np.empty((len(betas) - 1, chains.n_chains))
-    if (elsewhere := device_of(path.layout, device)) is None:
-        by_chain = np.empty(energies.shape[::-1])
-
-        def lead(which: slice, own: Chains) -> int:
-            wiring, nodes, pushes = path.followed
-            anneal(wiring, path.theta, nodes, pushes, *own, betas, by_chain[which])
-            return 0
-
-        ends = run_chains(lead, chains, n_jobs, block=None)[0].state
-        energies[:] = by_chain.T
-    else:
-        there = put_on_device(path.layout, path.theta, chains, elsewhere)
-        for terms, beta in zip(energies, betas[:-1], strict=True):
-            there.sweep(1, beta=float(beta))
-            terms[:] = there.edge_terms()
-        ends = there.codes()
+    moved = move_chains(path.layout, path.theta, chains, device, n_jobs, changing=True)
+    for terms, beta in zip(energies, betas[:-1], strict=True):
+        moved.sweep(1, beta=float(beta))
+        terms[:] = moved.edge_terms()
+    ends = moved.codes()
     log_weights = np.zeros(chains.n_chains)
     for step, terms in zip(np.diff(betas), energies, strict=True):
         log_weights += step * terms

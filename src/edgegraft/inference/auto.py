@@ -35,10 +35,17 @@ from edgegraft.inference.gibbs import GibbsEngine, GibbsState
 from edgegraft.inference.messages import MessageState
 from edgegraft.inference.trw import TreeReweighted
 
-#: Look-ups of neighbours by all chains that check an answer: some seconds.
-_LOOK_UPS = 2e9
-#: Answers differ if by this much and by so many standard errors more.
-_ALIKE, _SURE = 0.01, 4.0
+
+@dataclass(frozen=True)
+class _Rule:
+    """When chains check an answer, and when they contradict it."""
+
+    look_ups: float = 2e9  # of neighbours by all chains, at most: some seconds
+    slack: float = 0.01  # of a probability: a smaller difference does not matter,
+    sure: float = 4.0  # nor does one of fewer standard errors more
+
+
+_RULE = _Rule()
 
 
 class AutoState(NamedTuple):
@@ -177,7 +184,7 @@ def _can_check(gibbs: GibbsEngine, layout: Layout, theta: Floats) -> bool:
     """Return whether chains can go everywhere in a model, and do so in a few seconds."""
     n_sweeps = gibbs.n_chains * (gibbs.burn_in + gibbs.n_sweeps)
     look_ups = n_sweeps * (layout.n_variables + 2 * layout.n_edges) * layout.states.mean() / 2
-    return bool(look_ups <= _LOOK_UPS and np.isfinite(theta).all())
+    return bool(look_ups <= _RULE.look_ups and np.isfinite(theta).all())
 
 
 def _agree(layout: Layout, found: Marginals, chains: Marginals, run: Info) -> bool:
@@ -185,7 +192,7 @@ def _agree(layout: Layout, found: Marginals, chains: Marginals, run: Info) -> bo
     n_nodes = int(layout.node_offset[-1])
     p, q = found.values[:n_nodes], chains.values[:n_nodes]
     draws = np.repeat((run.diagnostics or {})["ess_of"], layout.states)
-    return bool((np.abs(p - q) <= _ALIKE + _SURE * np.sqrt(q * (1.0 - q) / draws)).all())
+    return bool((np.abs(p - q) <= _RULE.slack + _RULE.sure * np.sqrt(q * (1.0 - q) / draws)).all())
 
 
 def _checked_engine(**settings: Any) -> AutoEngine:

@@ -11,7 +11,7 @@ choice if it does not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from edgegraft.inference.engine import (
     Capabilities,
     Info,
     Marginals,
-    add_responses,
     product_tables,
     score,
 )
@@ -32,7 +31,6 @@ from edgegraft.inference.messages import (
     Floored,
     MessageState,
     Passed,
-    Schedule,
     beliefs_of,
     carry_messages,
     cold_state,
@@ -42,7 +40,6 @@ from edgegraft.inference.messages import (
 )
 from edgegraft.kernels.messages.forests import decide, improve_forest, polish
 
-_PAIR_METHODS = {"product": "product of beliefs", "linear-response": "linear response"}
 #: Rounds without a gain after which an assignment is left as it is.
 MAX_IDLE_ROUNDS = 30
 
@@ -51,22 +48,18 @@ MAX_IDLE_ROUNDS = 30
 class MessageEngine:
     """What engines that pass messages share; see :class:`BeliefPropagation`."""
 
-    schedule: Schedule = "residual"
     damping: float = 0.0
     tol: float = 1e-6
     max_iter: int = 500
-    pair_method: Literal["product", "linear-response"] = "product"
 
     # Name, kind of log Z, the words for messages, and the advice if they do not converge.
     words: ClassVar[tuple[str, str, str, str]]
 
     def __post_init__(self) -> None:
         for name, fine, expected in (
-            ("schedule", self.schedule in ("residual", "flooding"), "'residual' or 'flooding'"),
             ("damping", 0.0 <= self.damping < 1.0, "at least 0 and less than 1"),
             ("tol", self.tol > 0.0, "positive"),
             ("max_iter", self.max_iter >= 1, "at least 1"),
-            ("pair_method", self.pair_method in _PAIR_METHODS, "'product' or 'linear-response'"),
         ):
             if not fine:
                 raise ValueError(f"{name} is {expected}, not {getattr(self, name)!r}")
@@ -74,7 +67,7 @@ class MessageEngine:
     @property
     def capabilities(self) -> Capabilities:
         """What the answers are."""
-        return Capabilities(self.words[0], False, self.words[1], _PAIR_METHODS[self.pair_method])
+        return Capabilities(self.words[0], False, self.words[1], "product of beliefs")
 
     def init(self, layout: Layout) -> MessageState:
         """Return the state of uniform messages."""
@@ -104,22 +97,15 @@ class MessageEngine:
         return Marginals(values, log_z), passed.state._replace(beliefs=values), info
 
     def pair_marginals(self, theta: Floats, state: MessageState, edges: Edges) -> PairTables:
-        """Return joint marginals of any pairs: edge beliefs, or by `pair_method`."""
+        """Return joint marginals of any pairs: edge beliefs, else products of node beliefs."""
         given = floored(theta, state.layout, state.weight)
         if len(state.beliefs) == 0 or not np.array_equal(given.theta, state.theta):
             _, state, _ = self.run(theta, state)
-        tables, others = product_tables(state.layout, state.beliefs, edges)
-        if self.pair_method == "linear-response" and len(others):
-            add_responses(state.layout, state.beliefs, state.weight, tables, others)
-        return tables
+        return product_tables(state.layout, state.beliefs, edges)[0]
 
     def _settle(self, given: Floored, state: MessageState) -> Passed:
         """Pass messages until they settle or `max_iter` sweeps are over."""
-        return pass_messages(given, state, *self._passing)
-
-    @property
-    def _passing(self) -> tuple[Schedule, float, float, int]:
-        return self.schedule, self.damping, self.tol, self.max_iter
+        return pass_messages(given, state, self.damping, self.tol, self.max_iter)
 
     def _log_partition(self, passed: Passed, free_energy: float) -> tuple[float, bool]:
         """Return log Z, and whether a value far too small proves that nothing is possible."""
@@ -132,19 +118,12 @@ class BeliefPropagation(MessageEngine):
 
     Parameters
     ----------
-    schedule : {"residual", "flooding"}
-        Update the node whose messages are most out of date, in place; or all messages at once.
-        Both have the same fixed points; the first gets there with fewer updates, and after a
-        small change of a warm model with very few.
     damping : float, 0 <= damping < 1
         Share of the old message kept at each update.
     tol : float
         A run has converged when no message would change by more than this relative amount.
     max_iter : int
         Sweeps (or as many single updates) before a run gives up.
-    pair_method : {"product", "linear-response"}
-        How a pair without an edge is answered: product of the two beliefs, or with the covariance
-        that follows from how beliefs respond to node potentials (exact on forests).
 
     Examples
     --------
@@ -174,7 +153,8 @@ class BeliefPropagation(MessageEngine):
         approximation whose score is exact.
         """
         given = floored(theta, layout, np.ones(layout.n_edges))
-        passed = pass_messages(given, self.init(layout), *self._passing, maximise=True)
+        limits = self.damping, self.tol, self.max_iter
+        passed = pass_messages(given, self.init(layout), *limits, maximise=True)
         assignment = decode(passed.state)
         advice = "the assignment is the best of a local search from where they stopped"
         info = report(passed, "max-product", advice)

@@ -1,5 +1,6 @@
 """Gibbs chains: a state and a random stream each, run in blocks side by side.
 
+On the processor they are moved by kernels, elsewhere by a backend; both have the same operations.
 A chain depends on its own stream alone, never on its company, so results are the same for any
 number of threads. Sums of floating-point numbers over chains are taken block by block and then
 over the blocks in order, with blocks of a fixed size.
@@ -8,35 +9,42 @@ over the blocks in order, with blocks of a fixed size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
-from edgegraft.core.backend import Backend, BackendChains, MovedChains
+from edgegraft.core.backend import Backend, MovedChains
 from edgegraft.core.edge_tables import fit_margins
-from edgegraft.core.threads import resolve_jobs, run, run_in_order
-from edgegraft.core.types import Floats, Integers, Mask
+from edgegraft.core.threads import resolve_jobs, run_in_order
+from edgegraft.core.types import Floats, Mask
 from edgegraft.errors import ModelError
-from edgegraft.kernels.gibbs.fields import Wiring, relate
-from edgegraft.kernels.gibbs.gibbs_moments import measure_indicators, observe
-from edgegraft.kernels.gibbs.gibbs_tables import GibbsTables, refill, tabulate
-from edgegraft.kernels.gibbs.sweeps import fill_uniform, sweep
+from edgegraft.kernels.gibbs.sweeps import edge_terms, fill_uniform, observe, sweep
+from edgegraft.kernels.gibbs.tables import GibbsTables, refill, tabulate
 
 RandomState = int | np.random.Generator | None
 Streams = NDArray[np.uint64]
 
-#: Chains per block if sums are kept: what one variable's tables are reused for in cache.
-BLOCK = 32
-#: Draws per chain below which halves mean nothing.
-MIN_DRAWS = 4
-#: Chains agree if R-hat is below this.
-AGREEMENT = 1.05
-_VARIABLES_PER_TASK = 32
-#: Chains per block otherwise: enough that tables are reused, few enough to share out.
-_MIN_BLOCK, _MAX_BLOCK = 16, 128
+
+@dataclass(frozen=True)
+class _Rule:
+    """Costs, timed on one core."""
+
+    #: Chains per block, whatever the number of threads: enough that tables are reused in cache.
+    block: int = 64
+    #: Joint states of neighbours that are tabulated if the model changes: tables of many take
+    #: longer than some sweeps.
+    max_rows: int = 16
+    #: Products with matrices of all states take less time than one cell per edge and chain if the
+    #: square of the states is at most this many times the columns and edges.
+    dense: int = 75
+
+
+_RULE = _Rule()
 
 
 class Chains(NamedTuple):
@@ -50,55 +58,16 @@ class Chains(NamedTuple):
         """Number of chains."""
         return int(self.state.shape[1])
 
-    def cut(self, block: int | None, n_jobs: int) -> Iterator[tuple[slice, Chains]]:
-        """Yield copies of blocks of chains, which kernels may change, and which ones they are.
-
-        Blocks follow the number of threads if `block` is None.
-        """
-        if block is None:
-            block = min(max(-(-self.n_chains // n_jobs), _MIN_BLOCK), _MAX_BLOCK)
-        for first in range(0, self.n_chains, block):
-            own = slice(first, min(first + block, self.n_chains))
-            state, streams = self.state[:, own], self.streams[:, own]
-            yield own, Chains(np.ascontiguousarray(state).copy(), streams.copy())
-
-
-def run_chains(
-    work: Callable[[slice, Chains], int], chains: Chains, n_jobs: int | None, block: int | None
-) -> tuple[Chains, int]:
-    """Return the chains after `work` has moved them, block by block, and the sum of its results.
-
-    `work` gets the chains of a block, to be changed, and which ones they are.
-    """
-    jobs = resolve_jobs(n_jobs)
-    blocks = list(chains.cut(block, jobs))
-    total = sum(run_in_order(lambda piece: int(work(*piece)), blocks, jobs))
-    parts = zip(*(own for _, own in blocks), strict=True)
-    return Chains(*(np.concatenate(part, axis=1) for part in parts)), total
+    def cut(self) -> Iterator[tuple[int, Chains]]:
+        """Yield copies of blocks of chains, which kernels may change, after the first of each."""
+        for first in range(0, self.n_chains, _RULE.block):
+            block = slice(first, first + _RULE.block)
+            yield first, Chains(self.state[:, block].copy(), self.streams[:, block].copy())
 
 
 def tables_of(layout: Layout, theta: Floats, max_rows: int | None = None) -> GibbsTables:
     """Return the tables of a model's conditionals, for the kernels that move chains."""
     return tabulate(layout.states, layout.node_offset, neighbours_of(layout), theta, max_rows)
-
-
-class Followed(NamedTuple):
-    """A model for chains that follow it while it changes, as the kernels of fields take it."""
-
-    wiring: Wiring
-    nodes: Floats
-    pushes: Floats
-
-
-def follow_model(layout: Layout, theta: Floats) -> Followed:
-    """Return a model as chains follow it."""
-    graph = neighbours_of(layout)
-    own = np.repeat(layout.states, np.diff(graph.start))
-    push = np.concatenate(([0], np.cumsum(own * (layout.states[graph.other] - 1))))
-    wiring = Wiring(np.array(layout.states), np.array(layout.node_offset), *graph, push)
-    nodes, pushes = np.empty(int(layout.node_offset[-1])), np.empty(int(wiring.push[-1]))
-    relate(wiring, np.asarray(theta, np.float64), nodes, pushes)
-    return Followed(wiring, nodes, pushes)
 
 
 def code_type(layout: Layout) -> np.dtype[Any]:
@@ -125,8 +94,49 @@ def scattered(layout: Layout, streams: Streams) -> Chains:
     return Chains(state, streams)
 
 
+class Indicators:
+    """States of chains as zeros and ones, whose products with vectors are asked for.
+
+    With many edges as a matrix in single precision, else as the places of the ones.
+    """
+
+    def __init__(self, layout: Layout, codes: NDArray[np.uint16]) -> None:
+        n_nodes, (i, j) = int(layout.node_offset[-1]), layout.edges.T
+        self._layout, state = layout, codes.astype(np.int64)
+        nodes = layout.node_offset[:-1, None] + state
+        self._matrix: NDArray[np.float32] | None = None
+        if n_nodes**2 <= _RULE.dense * (layout.n_variables + layout.n_edges):
+            self._matrix = np.zeros((n_nodes, codes.shape[1]), np.float32)
+            self._matrix[nodes, np.arange(codes.shape[1])] = 1.0
+            self._row, self._column = layout.cell_ends()
+            return
+        cells = layout.edge_offset[:-1, None] + state[i] * layout.states[j][:, None] + state[j]
+        self._at = np.concatenate((nodes, cells))
+
+    def energies(self, theta: Floats) -> Floats:
+        """Return the log-potential `theta` of every state."""
+        if self._matrix is None:
+            return np.asarray(theta[self._at].sum(axis=0))
+        n_nodes = len(self._matrix)
+        nodes, cells = np.split(theta.astype(np.float32), [n_nodes])
+        weights = csr_array((cells, (self._row, self._column)), shape=(n_nodes, n_nodes))
+        fields = weights.toarray() @ self._matrix + nodes[:, None]
+        return np.asarray(np.einsum("sc,sc->c", self._matrix, fields), np.float64)
+
+    def means(self, weights: Floats) -> Floats:
+        """Return the means of all indicators times a weight per state, laid out like `theta`."""
+        if self._matrix is None:
+            each = np.broadcast_to(weights, self._at.shape).ravel()
+            sums = np.bincount(self._at.ravel(), each, self._layout.n_parameters)
+        else:
+            weighted = self._matrix * weights.astype(np.float32)
+            cells = (weighted @ self._matrix.T)[self._row, self._column]
+            sums = np.concatenate((weighted.sum(axis=1), cells)).astype(np.float64)
+        return np.asarray(sums / len(weights))
+
+
 class HostChains:
-    """Chains of one model, moved by kernels."""
+    """Chains of one model, moved by kernels; the operations of a backend's chains."""
 
     def __init__(
         self,
@@ -134,21 +144,28 @@ class HostChains:
         theta: Floats,
         chains: Chains,
         n_jobs: int | None,
-        block: int | None,
         max_rows: int | None = None,
     ) -> None:
         self.n_rescued = 0  # updates that were computed in logarithms
-        self._layout, self._tables = layout, tables_of(layout, theta, max_rows)
+        self._layout, self._theta, self._beta = layout, theta, 1.0
+        self._tables = tables_of(layout, theta, max_rows)
         self._jobs = resolve_jobs(n_jobs)
-        self._blocks = list(chains.cut(block, self._jobs))
+        self._blocks = list(chains.cut())
+        self._indicators: Indicators | None = None  # of the states now, once asked for
 
     def load(self, theta: Floats) -> None:
         """Take other parameters."""
+        self._theta, self._beta = theta, 1.0
         refill(self._tables, theta)
 
-    def sweep(self, n_sweeps: int) -> None:
-        """Draw every variable of every chain anew, so many times."""
-        self._work(lambda _, own: int(sweep(self._tables, *own, n_sweeps)))
+    def sweep(self, n_sweeps: int, beta: float = 1.0) -> None:
+        """Draw every variable of every chain anew, edge terms counting `beta` times."""
+        if beta != self._beta:
+            scaled = self._theta.copy()
+            scaled[self._layout.node_offset[-1] :] *= beta
+            refill(self._tables, scaled)
+            self._beta = beta
+        self._work(lambda _, block: int(sweep(self._tables, *block, n_sweeps)))
 
     def codes(self) -> NDArray[np.uint16]:
         """Return the states of all chains, shape (n, n_chains)."""
@@ -156,27 +173,45 @@ class HostChains:
 
     def ends(self) -> Chains:
         """Return the chains as they are now."""
-        parts = zip(*(own for _, own in self._blocks), strict=True)
+        parts = zip(*(block for _, block in self._blocks), strict=True)
         return Chains(*(np.concatenate(part, axis=1) for part in parts))
 
     def record(self, draws: NDArray[Any], thinning: int) -> None:
-        """Fill `draws`, shape (n, records, n_chains), with states that many sweeps apart."""
+        """Fill `draws`, shape (n, records, n_chains), with states `thinning` sweeps apart."""
         for record in range(draws.shape[1]):
             self.sweep(thinning)
             draws[:, record] = self.codes()
 
     def observe(self, draws: NDArray[Any], thinning: int) -> Floats:
         """Do the same, and return marginals: means of the conditionals in these states."""
-        sums = {which.start: np.zeros(self._layout.n_parameters) for which, _ in self._blocks}
+        sums = {first: np.zeros(self._layout.n_parameters) for first, _ in self._blocks}
 
-        def watch(which: slice, own: Chains) -> int:
-            first = which.start
-            return int(observe(self._tables, *own, thinning, first, draws, sums[first]))
+        def watch(first: int, block: Chains) -> int:
+            return int(observe(self._tables, *block, thinning, first, draws, sums[first]))
 
         self._work(watch)
         return edge_marginals(self._layout, np.sum([*sums.values()], axis=0) / draws[0].size)
 
-    def _work(self, work: Callable[[slice, Chains], int]) -> None:
+    def edge_terms(self) -> Floats:
+        """Return the sum of the edges' log-potentials in the state of each chain."""
+        terms = (edge_terms(self._tables, self._theta, block.state) for _, block in self._blocks)
+        return np.concatenate([*terms])
+
+    def energies(self, theta: Floats) -> Floats:
+        """Return the log-potential `theta` in the state of each chain."""
+        return self._products().energies(theta)
+
+    def means(self, weights: Floats) -> Floats:
+        """Return the means over chains of all indicators times a weight, laid out like `theta`."""
+        return self._products().means(weights)
+
+    def _products(self) -> Indicators:
+        if self._indicators is None:
+            self._indicators = Indicators(self._layout, self.codes())
+        return self._indicators
+
+    def _work(self, work: Callable[[int, Chains], int]) -> None:
+        self._indicators = None
         done = run_in_order(lambda piece: work(*piece), self._blocks, self._jobs)
         self.n_rescued += sum(done)
 
@@ -194,25 +229,20 @@ def move_chains(
     chains: Chains,
     device: Backend | None,
     n_jobs: int | None,
-    block: int | None = None,
+    *,
+    changing: bool = False,
 ) -> MovedChains:
-    """Return the chains of a model where they are to be moved."""
-    if (there := device_of(layout, device)) is None:
-        return HostChains(layout, theta, chains, n_jobs, block)
-    return put_on_device(layout, theta, chains, there)
+    """Return the chains of a model where they are to be moved: where states fit, on the device.
 
-
-def device_of(layout: Layout, device: Backend | None) -> Backend | None:
-    """Return the device of chains; None for the processor, and where the states do not fit."""
-    fits = device is not None and device.holds(int(layout.node_offset[-1]))
-    return device if fits else None
-
-
-def put_on_device(layout: Layout, theta: Floats, chains: Chains, device: Backend) -> BackendChains:
-    """Return the chains on a device; the stream of the first is the seed of all."""
-    there = device.chains(layout, chains.state, int(chains.streams[0, 0] >> np.uint64(1)))
-    there.load(theta)
-    return there
+    There the stream of the first chain is the seed of all. Of a model that is `changing`, the
+    processor's tables are small.
+    """
+    if device is None or not device.holds(int(layout.node_offset[-1])):
+        max_rows = _RULE.max_rows if changing else None
+        return HostChains(layout, theta, chains, n_jobs, max_rows)
+    moved = device.chains(layout, chains.state, int(chains.streams[0, 0] >> np.uint64(1)))
+    moved.load(theta)
+    return moved
 
 
 def ends_of(moved: MovedChains, before: Chains) -> Chains:
@@ -253,46 +283,3 @@ def check_at_least(**limits: tuple[int, int]) -> None:
     for name, (value, least) in limits.items():
         if value < least:
             raise ValueError(f"{name} must be at least {least}, found {value}")
-
-
-class Mixing(NamedTuple):
-    """Whether chains agree, and how many independent draws theirs are worth, by variable.
-
-    Each chain is cut into halves, so that a chain that still drifts disagrees with itself. With
-    ``W`` the mean variance within the ``m`` halves of ``n`` draws, and ``B / n`` the variance of
-    their means,
-
-        R-hat = sqrt(((n - 1) / n W + B / n) / W),      ESS = m n / (1 + 2 sum_t rho_t),
-
-    ``rho_t`` being the autocorrelation at lag ``t`` over all halves (Gelman et al., "Bayesian Data
-    Analysis", 2013; Vehtari et al., "Rank-normalization, folding, and localization", 2021). The
-    series are indicators of each variable's most frequent state, for which rank-normalisation
-    changes neither figure.
-    """
-
-    #: (n,); 1 if the indicator is constant, infinite if chains are stuck in different states
-    r_hat: Floats
-    effective_size: Floats  # (n,); independent draws that would give the probability as precisely
-
-
-def mixing(draws: NDArray[Any], modes: Integers, n_jobs: int | None = 1) -> Mixing:
-    """Return the diagnostics of `draws`, states of shape ``(n, n_draws, n_chains)``.
-
-    The indicators of the states `modes`, one per variable, are followed. There are at least 4
-    draws; of an odd number the middle one is left out.
-
-    >>> draws = np.random.default_rng(0).integers(0, 2, (1, 1000, 4))
-    >>> bool(mixing(draws, np.array([1])).r_hat < 1.01)
-    True
-    >>> draws[0, :, 0] = 1
-    >>> bool(mixing(draws, np.array([1])).r_hat > 1.1)
-    True
-    """
-    found = Mixing(np.empty(len(modes)), np.empty(len(modes)))
-
-    def measure(first: int) -> None:
-        own = slice(first, first + _VARIABLES_PER_TASK)
-        measure_indicators(draws[own], modes[own], found.r_hat[own], found.effective_size[own])
-
-    run(measure, range(0, len(modes), _VARIABLES_PER_TASK), resolve_jobs(n_jobs))
-    return found

@@ -12,6 +12,7 @@ Nothing is allocated before the cost is known.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,17 +23,25 @@ from edgegraft.core.adjacency import link_matrix, neighbours_of
 from edgegraft.core.pairs import stretches
 from edgegraft.core.types import Floats, Integers
 from edgegraft.kernels.elimination.buckets import JunctionTree
-from edgegraft.kernels.elimination.ordering import FILL_FIRST, SIZE_FIRST, Rule, eliminate
+from edgegraft.kernels.elimination.ordering import Rule, eliminate
 from edgegraft.kernels.structures import depth_first, sweep_levels
 
 CELL_BYTES = 8
 #: What both sweeps take per cell of a clique, measured on grids, complete and bipartite graphs.
 CELL_SECONDS = 3e-8
-MAX_RETRIES = 32
-#: Cells that a run works off in the time in which a try looks up one pair of neighbours.
-_CELLS_PER_PAIR = 16
-#: How strongly a sweep's direction counts, in missing pairs per level.
-_SOFT, _STRICT = 3.0, 1e6
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """How long an order is searched."""
+
+    retries: int = 32  # at most; where a run is short, its time allows fewer
+    cells_per_pair: int = 16  # that a run works off while a try looks up a pair of neighbours
+    soft: float = 3.0  # missing pairs that a level of a sweep counts
+    strict: float = 1e6  # so many that the direction decides
+
+
+_COST = _Cost()
 
 
 class ExactCost(NamedTuple):
@@ -71,47 +80,27 @@ class Elimination(NamedTuple):
 
 def order_variables(layout: Layout, max_cells: float) -> Elimination:
     """Return the cheapest elimination order found, cut short at messages of `max_cells`."""
-    search = _Search(layout, max_cells)
-    best = search.attempt(FILL_FIRST, np.zeros(layout.n_variables))
-    rng = np.random.default_rng(0)
-    for retry in range(_n_retries(best, search.max_cells)):
-        found = search.attempt(*search.vary(retry, rng), best)
-        if _rank(found) < _rank(best):
-            best = found
+    neighbours, rng = neighbours_of(layout), np.random.default_rng(0)
+    graph = neighbours.start, neighbours.other
+    states = layout.states.astype(np.float64)
+    weight = states / states.mean() if len(states) else states
+    max_log = math.log2(max(max_cells / 2, 1.0)) + 1e-9
+
+    def attempt(bias: Floats, limit: float) -> Elimination:
+        return Elimination(*eliminate(*graph, np.log2(states), Rule(weight, bias), max_log, limit))
+
+    best = attempt(np.zeros(len(states)), max_cells)
+    for retry in range(_n_retries(best, max_cells)):
+        # Noise, or a sweep across the graph, soft or strict. Sweeps are what grids want: min-fill
+        # leaves wide fronts that meet in the middle.
+        bias = 2.0 * rng.random(len(states))
+        if retry % 2:
+            level = sweep_levels(*graph, rng.permutation(len(states)))
+            bias = (_COST.soft if retry % 4 == 1 else _COST.strict) * level + bias / 2.0
+        # A try ends once it costs more than the best.
+        least = best.cells / states.min() if best.blocking < 0 else np.inf
+        best = min(best, attempt(bias, min(max_cells, least)), key=_rank)
     return best
-
-
-class _Search:
-    """The fixed part of all tries on one graph."""
-
-    def __init__(self, layout: Layout, max_cells: float) -> None:
-        neighbours = neighbours_of(layout)
-        self.graph = neighbours.start, neighbours.other
-        self.states = layout.states.astype(np.float64)
-        self.max_cells = max_cells
-
-    def attempt(self, kind: int, bias: Floats, best: Elimination | None = None) -> Elimination:
-        """Return the order of one greedy run, given up once it costs more than `best`."""
-        weight = self.states / self.states.mean() if len(self.states) else self.states
-        rule = Rule(np.array([kind]), weight, bias)
-        max_log = math.log2(max(self.max_cells / 2, 1.0)) + 1e-9
-        limit = self.max_cells
-        if best is not None and best.blocking < 0:
-            limit = min(limit, best.cells / self.states.min())
-        return Elimination(*eliminate(*self.graph, np.log2(self.states), rule, max_log, limit))
-
-    def vary(self, retry: int, rng: np.random.Generator) -> tuple[int, Floats]:
-        """Return the rule of a further try: noise, or a sweep across the graph, soft or strict.
-
-        Sweeps are what grids want: min-fill leaves wide fronts that meet in the middle.
-        """
-        noise = rng.random(len(self.states))
-        if retry % 4 == 0:
-            return FILL_FIRST, 2.0 * noise
-        if retry % 4 == 2:
-            return SIZE_FIRST, 1e-3 * noise
-        level = sweep_levels(*self.graph, rng.permutation(len(self.states)))
-        return FILL_FIRST, (_STRICT if retry % 4 == 3 else _SOFT) * level + noise
 
 
 def cost_of(layout: Layout, found: Elimination) -> ExactCost:
@@ -153,7 +142,7 @@ def _n_retries(found: Elimination, max_cells: float) -> int:
         return 0
     cells = found.cells if found.blocking < 0 else max_cells
     one_try = len(found.order) + (widths**2).sum()
-    return min(MAX_RETRIES, int(cells / (_CELLS_PER_PAIR * one_try + 1.0)))
+    return min(_COST.retries, int(cells / (_COST.cells_per_pair * one_try + 1.0)))
 
 
 def _remaining_clique(layout: Layout, found: Elimination) -> Integers:

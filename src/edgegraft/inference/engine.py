@@ -5,18 +5,6 @@ a `State` that it hands out and takes back, so that a learner can start warm, ke
 side by side and resume. Parameters are the flat vector of a :class:`~edgegraft.core.Layout`;
 marginals come back in the same layout, which makes the gradient of the log-likelihood one
 subtraction. Evidence is not an engine's business: the model conditions first.
-
-An edge of the graph has its own table. For another pair the product of the two node marginals
-ignores dependence through paths; *linear response* adds the covariance
-``C_ij(a, b) = d b_j(b) / d u_i(a)``. The free energy as a function of the node beliefs alone has
-a sparse second derivative,
-
-    H = sum_e rho_e C_e^-1 + sum_i (1 - sum_{e at i} rho_e) C_i^-1,      C = H^-1,
-
-with ``C_i`` and ``C_e`` the covariances of the indicators under a node's and an edge's belief (in
-all but one state of each variable): the blocks of ``H`` lie on the edges of the graph. One sparse
-factorisation and one solve per variable asked for give every pair (Welling & Teh 2004; on a forest
-the answer is exact).
 """
 
 from __future__ import annotations
@@ -24,12 +12,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.linalg import splu
 
 from edgegraft.core import Layout
 from edgegraft.core.checks import check_edges
-from edgegraft.core.pairs import PairTables, find_pairs, stretches, table_offsets
+from edgegraft.core.pairs import PairTables, find_pairs, table_offsets
 from edgegraft.core.types import Edges, Floats, Integers
 
 State = Any  # each engine's own NamedTuple
@@ -120,11 +106,6 @@ def score(theta: Floats, layout: Layout, assignment: Integers) -> float:
     return float(nodes.sum() + edges.sum())
 
 
-#: Share of independence mixed into beliefs before they are inverted: states of probability zero
-#: and deterministic pairs have no inverse covariance.
-SOFTENING = 1e-10
-
-
 def product_tables(layout: Layout, values: Floats, edges: Edges) -> tuple[PairTables, Integers]:
     """Return a table per pair, an edge's own or the product of the marginals, and the others.
 
@@ -143,83 +124,3 @@ def product_tables(layout: Layout, values: Floats, edges: Edges) -> tuple[PairTa
         table = layout.edge(values, int(numbers[k]))
         tables[k][:] = table if pairs[k, 0] < pairs[k, 1] else table.T
     return tables, np.flatnonzero(numbers < 0)
-
-
-def add_responses(
-    layout: Layout, beliefs: Floats, weight: Floats, tables: PairTables, which: Integers
-) -> None:
-    """Add the linear response of the beliefs to those of the product tables that are `which`."""
-    factor = splu(_curvature(layout, beliefs, weight), permc_spec="MMD_AT_PLUS_A")
-    kept = np.concatenate(([0], np.cumsum(layout.states - 1)))
-    # One solve per variable serves all its pairs: group by whichever end is first.
-    by_first = which[np.argsort(tables.edges[which, 0], kind="stable")]
-    starts = np.flatnonzero(np.diff(tables.edges[by_first, 0], prepend=-1))
-    for group in np.split(by_first, starts[1:]):
-        i = int(tables.edges[group[0], 0])
-        unit = np.zeros((int(kept[-1]), int(layout.states[i]) - 1))
-        unit[kept[i] : kept[i + 1]] = np.eye(unit.shape[1])
-        response = factor.solve(unit)
-        for k in group:
-            j = int(tables.edges[k, 1])
-            known = response[kept[j] : kept[j + 1]].T
-            # The last states were left out: rows and columns of the covariance sum to zero.
-            rows = np.concatenate((known, -known.sum(axis=0, keepdims=True)))
-            joint = tables[int(k)] + np.column_stack((rows, -rows.sum(axis=1)))
-            np.maximum(joint, 0.0, out=joint)
-            tables[int(k)][:] = joint / joint.sum()
-
-
-def _curvature(layout: Layout, beliefs: Floats, weight: Floats) -> coo_array:
-    """Return the sparse second derivative of the free energy in the node beliefs."""
-    kept = np.concatenate(([0], np.cumsum(layout.states - 1)))
-    soft = (1.0 - SOFTENING) * beliefs[: layout.node_offset[-1]]
-    soft += np.repeat(SOFTENING / layout.states, layout.states)
-    through = np.ones(layout.n_variables)
-    for side in (0, 1):
-        np.subtract.at(through, layout.edges[:, side], weight)
-    blocks: list[Floats] = []
-    rows: list[Integers] = []
-    columns: list[Integers] = []
-
-    def add(block: Floats, at: Integers) -> None:
-        blocks.append(block.ravel())
-        rows.append(np.repeat(at, at.shape[1], axis=1).ravel())
-        columns.append(np.tile(at, (1, at.shape[1])).ravel())
-
-    for s in np.unique(layout.states):
-        nodes = np.flatnonzero(layout.states == s)
-        p = soft[layout.node_offset[nodes][:, None] + np.arange(s)]
-        block = through[nodes][:, None, None] * np.linalg.inv(_node_covariance(p))
-        add(block, kept[nodes][:, None] + np.arange(s - 1))
-    shapes, group = np.unique(layout.states[layout.edges], axis=0, return_inverse=True)
-    for g, (r, s) in enumerate(shapes):
-        which = np.flatnonzero(group.ravel() == g)
-        i, j = layout.edges[which].T
-        p = soft[layout.node_offset[i][:, None] + np.arange(r)]
-        q = soft[layout.node_offset[j][:, None] + np.arange(s)]
-        flat = stretches(layout.edge_offset[which], np.full(len(which), r * s))
-        joint = beliefs[flat].reshape(-1, r, s)
-        block = weight[which][:, None, None] * np.linalg.inv(_edge_covariance(joint, p, q))
-        at = [kept[i][:, None] + np.arange(r - 1), kept[j][:, None] + np.arange(s - 1)]
-        add(block, np.concatenate(at, axis=1))
-    size = int(kept[-1])
-    index = (np.concatenate(rows), np.concatenate(columns))
-    return coo_array((np.concatenate(blocks), index), shape=(size, size)).tocsc()
-
-
-def _node_covariance(p: Floats) -> Floats:
-    """Return covariances of the indicators of all states but the last, one per row of `p`."""
-    p = p[:, :-1]
-    return p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :]
-
-
-def _edge_covariance(joint: Floats, p: Floats, q: Floats) -> Floats:
-    """Return covariances of the indicators of both ends, with a touch of independence."""
-    r, s = p.shape[1] - 1, q.shape[1] - 1
-    cross = joint[:, :-1, :-1] - joint.sum(axis=2)[:, :-1, None] * joint.sum(axis=1)[:, None, :-1]
-    covariance = np.empty((len(joint), r + s, r + s))
-    covariance[:, :r, :r] = _node_covariance(p)
-    covariance[:, r:, r:] = _node_covariance(q)
-    covariance[:, :r, r:] = (1.0 - SOFTENING) * cross
-    covariance[:, r:, :r] = covariance[:, :r, r:].transpose(0, 2, 1)
-    return covariance

@@ -39,7 +39,7 @@ from edgegraft.inference.engine import (
     product_tables,
     score,
 )
-from edgegraft.kernels.elimination import buckets, junction, junction_draws
+from edgegraft.kernels.elimination import buckets, junction
 
 #: Uniform numbers held at once while sampling: 256 MiB.
 _DRAWS_AT_ONCE = 1 << 25
@@ -141,7 +141,7 @@ class ExactEngine:
         )
         messages, _ = junction.collect(state.tree, potentials, True)
         assignment = np.empty(layout.n_variables, np.int64)
-        junction_draws.trace_back(state.tree, potentials.logs, messages, assignment)
+        junction.trace_back(state.tree, potentials.logs, messages, assignment)
         value = score(theta, layout, assignment)
         if value == -np.inf:
             raise _impossible()
@@ -157,7 +157,7 @@ class ExactEngine:
         for first in range(0, max(n_samples, 1), at_once):
             columns = np.empty((n, min(at_once, n_samples - first)), np.int64)
             uniform = rng.random(columns.shape[::-1]).T  # row by row: parts change no draw
-            junction_draws.draw(state.tree, potentials, messages, uniform, columns)
+            junction.draw(state.tree, potentials, messages, uniform, columns)
             parts.append(columns.T)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -181,7 +181,7 @@ def _given(theta: Floats, state: ExactState, i: int, a: int) -> Floats:
 
 def _collect(
     theta: Floats, tree: buckets.JunctionTree
-) -> tuple[buckets.BucketPotentials, junction.Messages, float]:
+) -> tuple[buckets.BucketPotentials, buckets.Messages, float]:
     """Go up the tree, refusing a model in which nothing is possible."""
     potentials = buckets.scale_potentials(tree, theta[tree.place])
     messages, log_partition = junction.collect(tree, potentials, False)

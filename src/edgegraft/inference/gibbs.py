@@ -4,7 +4,7 @@
 
 Chains run side by side and are kept from run to run, so a model that changes a little needs a
 little burn-in. Node and edge marginals are means of conditional probabilities (see
-:mod:`edgegraft.kernels.gibbs.gibbs_moments`), edge tables being fitted to the node marginals beside
+:mod:`edgegraft.kernels.gibbs.sweeps`), edge tables being fitted to the node marginals beside
 them; other pairs are counted in the recorded states. There is no log-partition function: ask
 :func:`~edgegraft.inference.ais.annealed_log_partition`.
 """
@@ -21,34 +21,41 @@ from edgegraft.core import Layout
 from edgegraft.core.backend import MovedChains, find_backend
 from edgegraft.core.checks import check_edges
 from edgegraft.core.pairs import PairTables, table_offsets
-from edgegraft.core.threads import resolve_jobs
-from edgegraft.core.types import Edges, Floats
+from edgegraft.core.threads import resolve_jobs, run
+from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.counts import PairCounts
 from edgegraft.errors import MemoryBudgetError, ModelError
 from edgegraft.inference.chains import (
-    AGREEMENT,
-    BLOCK,
-    MIN_DRAWS,
     Chains,
-    Mixing,
     are_possible,
     check_at_least,
     check_possible,
     code_type,
     ends_of,
     make_streams,
-    mixing,
     move_chains,
     scattered,
 )
 from edgegraft.inference.engine import Capabilities, Info, Marginals
 from edgegraft.inference.messages import floored
+from edgegraft.kernels.gibbs.mixing import measure_indicators
 from edgegraft.table import PackedTable, Schema
 
-#: Recorded states of a run, in bytes.
-_MAX_BYTES = 1 << 32
-#: A run that continues chains burns in for this share of a cold one's sweeps.
-_WARM = 0.1
+#: Chains agree if R-hat is below this (Vehtari et al. ask for 1.01 of publications).
+AGREEMENT = 1.05
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What a run may take, and when chains can be compared."""
+
+    max_bytes: int = 1 << 32  # of recorded states
+    warm: float = 0.1  # share of a cold run's burn-in for chains that continue
+    min_draws: int = 4  # per chain: halves of fewer say nothing
+    per_task: int = 32  # variables whose mixing one thread measures
+
+
+_RULE = _Rule()
 
 
 class GibbsState(NamedTuple):
@@ -117,9 +124,9 @@ class GibbsEngine:
         check_at_least(
             n_chains=(self.n_chains, 2), thinning=(self.thinning, 1), burn_in=(self.burn_in, 0)
         )
-        if self.n_sweeps < MIN_DRAWS * self.thinning:
+        if self.n_sweeps < _RULE.min_draws * self.thinning:
             raise ValueError(
-                f"n_sweeps must be at least {MIN_DRAWS} times thinning, or chains cannot be "
+                f"n_sweeps must be at least {_RULE.min_draws} times thinning, or chains cannot be "
                 f"compared with themselves; found {self.n_sweeps} and {self.thinning}"
             )
         resolve_jobs(self.n_jobs)
@@ -128,10 +135,10 @@ class GibbsEngine:
         """Return chains scattered over all states, unless a run would record more than 4 GiB."""
         records = self.n_sweeps // self.thinning
         size = records * self.n_chains * layout.n_variables * code_type(layout).itemsize
-        if size > _MAX_BYTES:
+        if size > _RULE.max_bytes:
             raise MemoryBudgetError(
-                f"a run would record {size:,} bytes of states, more than {_MAX_BYTES:,}: use fewer "
-                "chains or sweeps, or more thinning"
+                f"a run would record {size:,} bytes of states, more than {_RULE.max_bytes:,}: use "
+                "fewer chains or sweeps, or more thinning"
             )
         chains = scattered(layout, make_streams(self.random_state, self.n_chains))
         return GibbsState(layout, chains, False, np.empty(0), np.empty(0))
@@ -161,8 +168,8 @@ class GibbsEngine:
         n_records = self.n_sweeps // self.thinning
         shape = (layout.n_variables, n_records, state.chains.n_chains)
         draws = np.empty(shape, code_type(layout))
-        where = find_backend(self.device), self.n_jobs, BLOCK
-        chains = move_chains(layout, theta, state.chains, *where)
+        device = find_backend(self.device)
+        chains = move_chains(layout, theta, state.chains, device, self.n_jobs)
         n_burnt = self._burn_in(chains, theta, state)
         values = chains.observe(draws, self.thinning)
         info = _report(
@@ -191,7 +198,7 @@ class GibbsEngine:
     def _burn_in(self, chains: MovedChains, theta: Floats, state: GibbsState) -> int:
         """Sweep without recording; a warm start that is still impossible gets the full length."""
         done = 0
-        for share in (_WARM, 1.0) if state.warm else (1.0,):
+        for share in (_RULE.warm, 1.0) if state.warm else (1.0,):
             length = round(share * self.burn_in)
             chains.sweep(length)
             done += length
@@ -230,3 +237,46 @@ def _report(found: Mixing, n_sweeps: int, n_draws: int, n_rescued: int) -> Info:
         "ess_of": found.effective_size,
     }
     return Info(r_hat < AGREEMENT, n_sweeps, r_hat - 1.0, message, diagnostics)
+
+
+class Mixing(NamedTuple):
+    """Whether chains agree, and how many independent draws theirs are worth, by variable.
+
+    Each chain is cut into halves, so that a chain that still drifts disagrees with itself. With
+    ``W`` the mean variance within the ``m`` halves of ``n`` draws, and ``B / n`` the variance of
+    their means,
+
+        R-hat = sqrt(((n - 1) / n W + B / n) / W),      ESS = m n / (1 + 2 sum_t rho_t),
+
+    ``rho_t`` being the autocorrelation at lag ``t`` over all halves (Gelman et al., "Bayesian Data
+    Analysis", 2013; Vehtari et al., "Rank-normalization, folding, and localization", 2021). The
+    series are indicators of each variable's most frequent state, for which rank-normalisation
+    changes neither figure.
+    """
+
+    #: (n,); 1 if the indicator is constant, infinite if chains are stuck in different states
+    r_hat: Floats
+    effective_size: Floats  # (n,); independent draws that would give the probability as precisely
+
+
+def mixing(draws: NDArray[Any], modes: Integers, n_jobs: int | None = 1) -> Mixing:
+    """Return the diagnostics of `draws`, states of shape ``(n, n_draws, n_chains)``.
+
+    The indicators of the states `modes`, one per variable, are followed. There are at least 4
+    draws; of an odd number the middle one is left out.
+
+    >>> draws = np.random.default_rng(0).integers(0, 2, (1, 1000, 4))
+    >>> bool(mixing(draws, np.array([1])).r_hat < 1.01)
+    True
+    >>> draws[0, :, 0] = 1
+    >>> bool(mixing(draws, np.array([1])).r_hat > 1.1)
+    True
+    """
+    r_hat, size = np.empty((2, len(modes)))
+
+    def measure(first: int) -> None:
+        part = slice(first, first + _RULE.per_task)
+        measure_indicators(draws[part], modes[part], r_hat[part], size[part])
+
+    run(measure, range(0, len(modes), _RULE.per_task), resolve_jobs(n_jobs))
+    return Mixing(r_hat, size)

@@ -2,13 +2,13 @@
 
 The compiled loops know integers and floats only. This module keeps what they need from one run to
 the next: a run that starts from an earlier state refreshes the potentials that changed, and the
-residual schedule then visits only the nodes that the change reaches. Messages are plain
+schedule then visits only the nodes that the change reaches. Messages are plain
 probabilities if every table's span allows it and all edges weigh one, logarithms otherwise.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,9 @@ from edgegraft.kernels.messages.beliefs import (
     write_marginals,
 )
 from edgegraft.kernels.messages.forests import Forests, root_forest
-from edgegraft.kernels.messages.schedules import LINEAR, LOG, MAX, chase, flood
+from edgegraft.kernels.messages.schedules import LINEAR, LOG, MAX, chase
 from edgegraft.kernels.messages.updates import WIDEST
 
-Schedule = Literal["residual", "flooding"]
 #: Exponentials of less than minus this are zero in double precision.
 UNDERFLOW = 800.0
 
@@ -209,7 +208,6 @@ def carry_messages(state: MessageState, fresh: MessageState) -> MessageState:
 def pass_messages(
     given: Floored,
     state: MessageState,
-    schedule: Schedule,
     damping: float,
     tol: float,
     max_iter: int,
@@ -227,14 +225,7 @@ def pass_messages(
     n_messages = len(wiring.reverse)
     key = state.pending.copy()
     n_updates, n_iter, residual = 0, 0, 0.0
-    if n_messages and schedule == "flooding":
-        value, inverse, n_iter, residual = flood(
-            wiring, potentials, value, inverse, kind, damping, tol, max_iter, given.negligible
-        )
-        n_updates = n_iter * n_messages
-        residual /= 1.0 - damping
-        key[:] = residual
-    elif n_messages:
+    if n_messages:
         n_updates = chase(
             wiring, potentials, value, inverse, kind, damping, tol, max_iter * n_messages,
             given.negligible, dirty, key,

@@ -1,4 +1,4 @@
-"""Rows drawn from a pairwise model by Gibbs sampling.
+"""Rows drawn from a pairwise model by Gibbs sampling, and chains that follow a fit.
 
 Chains are independent, each with its own random stream, and are run in blocks by a pool of
 threads: the rows depend on the seed and the number of chains, not on the threads.
@@ -6,19 +6,20 @@ threads: the rows depend on the seed and the number of chains, not on the thread
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgegraft.core import Layout
-from edgegraft.core.backend import find_backend
+from edgegraft.core.backend import Backend, MovedChains, find_backend
 from edgegraft.core.checks import check_theta
+from edgegraft.core.types import Floats
 from edgegraft.errors import DataError
 from edgegraft.inference.chains import (
     Chains,
     RandomState,
-    Streams,
     check_at_least,
     check_possible,
     code_type,
@@ -63,7 +64,6 @@ def gibbs_sample(
     thinning: int = 20,
     random_state: RandomState = None,
     n_jobs: int | None = 1,
-    start: ArrayLike | None = None,
     device: str = "cpu",
 ) -> tuple[Codes, GibbsInfo]:
     """Draw rows from the model with log-potentials `theta`.
@@ -89,8 +89,6 @@ def gibbs_sample(
         Seed of the chains.
     n_jobs : int or None, default 1
         Threads; -1 uses all cores. The rows do not depend on it.
-    start : array of int, shape (n,) or (n_chains, n), optional
-        First state of the chains; by default drawn uniformly.
     device : {"cpu", "cuda", "auto", "torch"}
         Where the chains run; see :class:`~edgegraft.GraftedMRF`.
 
@@ -130,8 +128,8 @@ def gibbs_sample(
         thinning=(thinning, 1),
     )  # fmt: skip
     n_chains = min(n_chains, max(n_samples, 1))
-    first_state = _first_state(layout, make_streams(random_state, n_chains), start)
-    chains = move_chains(layout, theta, first_state, find_backend(device), n_jobs)
+    start = scattered(layout, make_streams(random_state, n_chains))
+    chains = move_chains(layout, theta, start, find_backend(device), n_jobs)
     chains.sweep(burn_in)
     check_possible(layout, theta, chains.codes(), burn_in)
     n_records = -(-n_samples // n_chains)
@@ -143,18 +141,59 @@ def gibbs_sample(
     return rows.reshape(-1, layout.n_variables)[:n_samples], info
 
 
-def _first_state(layout: Layout, streams: Streams, start: ArrayLike | None) -> Chains:
-    if start is None:
-        return scattered(layout, streams)
-    state = np.empty((layout.n_variables, streams.shape[1]), np.uint16)
-    given = np.asarray(start)
-    if given.shape not in ((state.shape[0],), state.shape[::-1]):
-        raise DataError(
-            f"start has shape {given.shape}: expected {state.shape[:1]} or {state.shape[::-1]}"
-        )
-    outside = (given < 0) | (given >= layout.states)
-    if outside.any():
-        i = int(np.argmax(np.atleast_2d(outside).any(axis=0)))
-        raise DataError(f"start has a state of variable {i} outside 0..{layout.states[i] - 1}")
-    state[:] = given[:, None] if given.ndim == 1 else given.T
-    return Chains(state, streams)
+class PersistentState:
+    """Chains and the model that they follow: each run changes them."""
+
+    def __init__(self, layout: Layout, chains: MovedChains) -> None:
+        self.layout, self.chains = layout, chains
+        self.theta: Floats | None = None  # of the last run
+
+    def codes(self) -> NDArray[np.uint16]:
+        """Return the states of the chains, shape (n_variables, n_chains)."""
+        return self.chains.codes()
+
+
+@dataclass(frozen=True)
+class PersistentChains:
+    """Chains that follow a model while it is fitted: few sweeps per run, no diagnostics.
+
+    Parameters
+    ----------
+    n_chains : int, default 512
+    n_sweeps : int, default 4
+        Sweeps per run.
+    burn_in : int, default 200
+        Sweeps before the first run.
+    n_jobs : int or None, default 1
+    random_state : int or None, default 0
+    device : Backend, optional
+        Where the chains run; by default on the processor, by kernels.
+    """
+
+    n_chains: int = 512
+    n_sweeps: int = 4
+    burn_in: int = 200
+    n_jobs: int | None = 1
+    random_state: int | None = 0
+    device: Backend | None = None
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the chains run on a GPU."""
+        return self.device is not None and self.device.is_gpu
+
+    def init(self, layout: Layout, codes: NDArray[np.uint16] | None = None) -> PersistentState:
+        """Return chains at given states, shape (n_variables, n_chains), or scattered over all."""
+        streams = make_streams(self.random_state, self.n_chains)
+        chains = scattered(layout, streams) if codes is None else Chains(codes, streams)
+        args = layout, np.zeros(layout.n_parameters), chains, self.device, self.n_jobs
+        return PersistentState(layout, move_chains(*args, changing=True))
+
+    def run(self, theta: Floats, state: PersistentState) -> MovedChains:
+        """Move the chains, whose states can be multiplied with vectors until the next run."""
+        burn_in = self.burn_in if state.theta is None else 0
+        if theta is not state.theta:
+            state.chains.load(check_theta(theta, state.layout))
+        state.theta = theta
+        state.chains.sweep(self.n_sweeps + burn_in)
+        return state.chains

@@ -36,10 +36,17 @@ from edgegraft.inference.messages import (
 from edgegraft.kernels.messages.beliefs import Wiring
 from edgegraft.kernels.messages.forests import Forests, forest_log_partition, root_forest
 
-#: With fewer forests the probabilities are coarse; more hardly tighten the bound.
-MIN_FORESTS = 12
-#: A run is cut into so many stages, after each of which damping may be raised.
-STAGES = 6
+
+@dataclass(frozen=True)
+class _Rule:
+    """Forests, and stages of a run."""
+
+    min_forests: int = 12  # of fewer the probabilities are coarse; more hardly tighten the bound
+    stages: int = 6  # after each of which damping may be raised
+    stuck: float = 0.9  # share of the residual left after a stage that did not help
+
+
+_RULE = _Rule()
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class TreeReweighted(MessageEngine):
 
     Parameters
     ----------
-    schedule, damping, tol, max_iter, pair_method
+    damping, tol, max_iter
         As in :class:`~edgegraft.inference.bp.BeliefPropagation`.
     seed : int
         Of the random choice of spanning forests.
@@ -90,15 +97,15 @@ class TreeReweighted(MessageEngine):
         """Pass messages in stages, with more damping when a stage did not help."""
         n_iter = n_updates = 0
         damping, before = self.damping, np.inf
-        stage = -(-self.max_iter // STAGES)
+        stage = -(-self.max_iter // _RULE.stages)
         while True:
             length = min(stage, self.max_iter - n_iter)
-            passed = pass_messages(given, state, self.schedule, damping, self.tol, length)
+            passed = pass_messages(given, state, damping, self.tol, length)
             n_iter += passed.n_iter
             n_updates += passed.n_updates
             if passed.converged or n_iter >= self.max_iter:
                 return passed._replace(n_iter=n_iter, n_updates=n_updates)
-            if passed.residual > 0.9 * before:
+            if passed.residual > _RULE.stuck * before:
                 damping = max(damping, 0.5 + 0.5 * damping)
             before, state = passed.residual, passed.state
 
@@ -127,7 +134,7 @@ def cover(layout: Layout, wiring: Wiring, seed: int = 0) -> Forests:
     rng = np.random.default_rng(seed)
     taken = np.zeros(m, np.int64)
     rooted: list[tuple[Integers, Integers]] = []
-    needed = MIN_FORESTS
+    needed = _RULE.min_forests
     while len(rooted) < needed or (taken == 0).any():
         member = _spanning_forest(layout, np.lexsort((rng.random(m), taken)))
         rooted.append(

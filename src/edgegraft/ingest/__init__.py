@@ -54,7 +54,7 @@ def pack(
         :func:`edgegraft.scale.disk.open_store`.
     schema : Schema, optional
         Encode under these categories instead of learning them. Columns are matched by name, in
-        any order; those of an array, or of a file without header, by position. Missing and
+        any order; columns of an array, or of a file without header, by position. Missing and
         extra columns are errors (``columns=schema.names`` takes the schema's alone).
     columns, drop : list of str, optional
         Columns to encode, and to leave out. Columns of arrays may be given as positions.
@@ -63,7 +63,7 @@ def pack(
         distinct values than bins.
     bin_rule : {"quantile", "uniform"}
         Bins of nearly equal counts, or of equal widths. Quantiles are exact up to 2**20 rows
-        and for columns of up to 65,535 distinct values; beyond both they are those of a fixed
+        and for columns of up to 65,535 distinct values; beyond both they are of a fixed
         sample of 2**20 rows, an approximation.
     kinds : {"auto", "nominal", "ordinal", "count", "numeric"} or dict, default "auto"
         What columns are, all or by name; ``schema[name].kind`` and ``.reason`` give what was found.
@@ -126,7 +126,7 @@ def pack(
     numbers ascending, dates in time, False before True. Booleans always have both states.
     Column names that are whole numbers, as in a plain pandas frame, become text.
 
-    In text files a column's type is that of its distinct values over the whole file: whole
+    In text files a column's type follows from its distinct values over the whole file: whole
     numbers, numbers, booleans (true and false), else text; leading zeros make text.
 
     A column of text, dates or whole numbers in which more than 20 rows all differ identifies

@@ -244,7 +244,7 @@ def _trend(codes: np.ndarray, schema: Schema, i: int, waiting: set[int]) -> Floa
 
 
 def _share(found: Floats) -> float | None:
-    """Return the share of dependence that is a trend; None if there is hardly any."""
+    """Return the share of dependence that is a trend; None if there is little dependence."""
     whole, trend, variance = found.tolist()
     return None if whole <= TrendRule.evidence * np.sqrt(variance) else trend / whole
 

@@ -1,6 +1,6 @@
 """Delimited text, read in blocks with every cell as text.
 
-Types are not inferred here: a column's type is that of all its distinct values, which are known
+Types are not inferred here: a column's type follows from all its distinct values, known
 only at the end of the file.
 """
 
@@ -29,7 +29,8 @@ class _Block:
     least: int = 1 << 16  # bytes
     most: int = 1 << 22  # bytes: larger blocks leave the cache and are slower
     sniffed: int = 20  # rows whose lengths show the delimiter, see `pack`
-    header: int = 1 << 28  # characters of a header before it is taken for something else
+    line: int = 64  # bytes that a line counts as at least: many short ones take time, too
+    row: int = 1 << 25  # bytes of a row, or of a cell, before the file is taken for something else
 
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -87,11 +88,11 @@ class CsvSource(Source):
     def _rows(self, delimiter: str, n_rows: int) -> list[tuple[int, list[str]]]:
         """Return the first rows that are not blank, with their places in the file."""
         encoding = "utf-8-sig" if self._is_utf8 else self._options.encoding
-        limit = csv.field_size_limit(_Block.header)
+        limit = csv.field_size_limit(_Block.row)
         try:
             stream = pa.input_stream(str(self._path), compression=self._compression)
             with io.TextIOWrapper(stream, encoding=encoding, newline="") as file:
-                rows = enumerate(csv.reader(file, delimiter=delimiter))
+                rows = enumerate(csv.reader(self._lines(file), delimiter=delimiter))
                 return list(islice(((k, row) for k, row in rows if row), n_rows))
         except UnicodeDecodeError as error:
             raise self._not_decodable("the first rows", error) from error
@@ -99,6 +100,21 @@ class CsvSource(Source):
             raise FileFormatError(f"'{self._path}' cannot be read: {error}") from error
         finally:
             csv.field_size_limit(limit)
+
+    def _lines(self, file: io.TextIOWrapper) -> Iterator[str]:
+        """Yield the first lines, fewer if they are long."""
+        left = _Block.row
+        while left > 0 and (line := file.readline(left)):
+            left -= max(len(line), _Block.line)
+            if left <= 0 and (line.isspace() or line[-1] not in "\r\n"):
+                raise self._no_rows()
+            yield line
+
+    def _no_rows(self) -> FileFormatError:
+        return FileFormatError(
+            f"'{self._path}' has a row, or empty lines, of more than {_Block.row:,} bytes: it is "
+            "no table, or a quote is not closed"
+        )
 
     def _find_delimiter(self, usual: str | None) -> str:
         """Return the usual delimiter, unless only another one gives rows of equal length."""
@@ -134,11 +150,15 @@ class CsvSource(Source):
                 # Start again past what was read: with larger blocks if a row is longer than one, or
                 # on one thread, on which alone the reader knows the row of an error.
                 if "straddling" in str(error):
-                    block *= 16
+                    if block >= _Block.row:
+                        raise self._no_rows() from error
+                    block = min(16 * block, _Block.row)
                 elif threads:
                     threads = False
                 else:
                     raise self._explain(error) from error
+            except pa.ArrowKeyError as error:  # the header is another one to Arrow's parser
+                raise self._no_rows() from error
             except OSError as error:
                 raise FileFormatError(
                     f"'{self._path}' cannot be read: {error}; the file is truncated or damaged"

@@ -8,23 +8,53 @@ parts lie elsewhere. All columns that cannot be used are reported together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from edgegraft.errors import Argument, DataError, listing
+from edgegraft.core.threads import physical_memory
+from edgegraft.errors import Argument, DataError, MemoryBudgetError, listing
 from edgegraft.ingest.binning import RowSample
 from edgegraft.ingest.cells import numbers_of
 from edgegraft.ingest.column_kinds import check_orders
 from edgegraft.ingest.columns import BytesOrCodes, ClosedColumn, CodeBuffer, Codes, OpenColumn
 from edgegraft.ingest.decide import decide, decide_sampled
 from edgegraft.ingest.findings import Findings, Problems
-from edgegraft.ingest.options import ReadOptions
+from edgegraft.ingest.options import ReadOptions, read_size
 from edgegraft.ingest.sources import Source, watched
 from edgegraft.table.arrow import check_type
 from edgegraft.table.packed import PackedTable
 from edgegraft.table.schema import Schema, Variable
+
+
+@dataclass(frozen=True)
+class MemoryRule:
+    """When rows go through a store on disk."""
+
+    large: float = 1 / 8  # of the machine's memory: larger files go through a store unasked
+    used: float = 1 / 2  # of the machine's memory, if no limit was given
+
+
+def memory_for(options: ReadOptions) -> float:
+    """Return the bytes that a table may take in memory."""
+    if options.max_memory is not None:
+        return read_size(options.max_memory)
+    memory = physical_memory()
+    return math.inf if memory is None else MemoryRule.used * memory
+
+
+def not_in_memory(where: str) -> MemoryBudgetError:
+    """Return the error for a table whose cells do not fit in memory, a byte each."""
+    return MemoryBudgetError(
+        f"{where} does not fit in memory: learn from it in blocks, within a limit (",
+        Argument("max_memory"),
+        "), or from fewer columns (",
+        Argument("columns"),
+        ")",
+    )
 
 
 def encode_source(
@@ -81,7 +111,9 @@ class Reading:
     def receive(
         self, columns: Sequence[OpenColumn | ClosedColumn], n_rows: int, last: bool
     ) -> None:
-        """Note that columns have read `n_rows` rows so far."""
+        """Note that columns have read `n_rows` rows so far; here their cells must fit in memory."""
+        if n_rows * (len(columns) + len(self.encoded)) > memory_for(self._options):
+            raise not_in_memory(self._source.where)
 
     def encode(self, schema: Schema | None) -> tuple[Schema, list[str]]:
         """Read all columns; return the schema, given or learned, and the names in its order."""
@@ -156,7 +188,7 @@ class Reading:
 
         Their bins need the whole column: one reading takes a sample of rows and the extremes, the
         edges follow, and another reading (or the sample itself, if it is everything) is encoded.
-        Quantiles are exact for tables of up to 2**20 rows; beyond that they are those of a fixed
+        Quantiles are exact for tables of up to 2**20 rows; beyond that they are of a fixed
         uniform sample of 2**20 rows, which is an approximation. Uniform bins always use the exact
         smallest and largest value.
         """

@@ -233,7 +233,7 @@ class FilesSource(Source):
         """Refuse a file whose columns are not those of the files before it."""
         first = self._paths[0]
         if source.from_text != self.from_text:
-            raise DataError(f"'{first}' and '{path}' are of different formats: read them apart")
+            raise DataError(f"'{first}' and '{path}' have different formats: read them separately")
         absent = [name for name in self.names if name not in source.names]
         extra = [name for name in source.names if name not in self.names]
         if absent or extra:

@@ -1,6 +1,6 @@
 """Tables out: rows of codes as the kind of table that the caller works with.
 
-Names, categories, their order and types are those of the table that was read. A binned column
+Names, categories, their order and types are taken from the table that was read. A binned column
 gets a number in the bin, its mean or a random one: what is sampled or imputed can be scored and
 fitted again.
 """

@@ -13,6 +13,7 @@ import math
 import warnings
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, DataError, DataTypeError, UnseenCategoryError, suggestion
 from edgegraft.ingest.cells import Place, dressed_number, read_number
 from edgegraft.ingest.column_kinds import settle_levels
-from edgegraft.ingest.encoder import encode_source
+from edgegraft.ingest.encoder import MemoryRule, encode_source, not_in_memory
 from edgegraft.ingest.files import find_files, has_reader
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
@@ -37,14 +38,6 @@ from edgegraft.ingest.options import ReadOptions, read_size
 from edgegraft.table import PackedTable, Schema
 from edgegraft.table.arrow import labels
 from edgegraft.table.blocks import SAMPLE_ROWS, Rows, RowStore
-
-
-@dataclass(frozen=True)
-class MemoryRule:
-    """When rows go through a store on disk."""
-
-    large: float = 1 / 8  # of the machine's memory: larger files go through a store unasked
-    used: float = 1 / 2  # of the machine's memory, if no limit was given
 
 
 class Budget(NamedTuple):
@@ -121,7 +114,8 @@ def open_rows(
         table = read_table(X, schema, options, stacklevel=3)
         return OpenRows(table, None if weights is None else check_weights(weights, table.n_rows))
     options = replace(options, max_memory=limit)
-    found: OpenRows = plugins.find("rows", "disk")(X, schema, options, weights)
+    with memory_named(X):
+        found: OpenRows = plugins.find("rows", "disk")(X, schema, options, weights)
     return found
 
 
@@ -143,7 +137,7 @@ def read_table(
         return _recoded(X, schema)
     findings = Findings()
     options = options or ReadOptions()
-    with open_source(X, options) as source:
+    with memory_named(X), open_source(X, options) as source:
         table = source.packed(options, findings) if schema is None else None
         if table is None:
             table = encode_source(source, schema, options, findings)
@@ -179,14 +173,24 @@ def _recoded(table: PackedTable, schema: Schema | None) -> PackedTable:
     return read_table(labels(table.schema, table.codes()), schema)
 
 
+@contextmanager
+def memory_named(X: Any) -> Iterator[None]:
+    """Let a lack of memory be an error that names what is read and the option that helps."""
+    try:
+        yield
+    except MemoryError as error:
+        where = f"'{X}'" if table_kind(X) is TableKind.PATH else "the table"
+        raise not_in_memory(where) from error
+
+
 def _limit(X: Any, kind: TableKind, options: ReadOptions) -> int | None:
     """Return the bytes that learning may take; None if the rows are in memory or small."""
+    if options.max_memory is not None:
+        return read_size(options.max_memory)
     if kind not in (TableKind.PATH, TableKind.STREAM) or (
         kind is TableKind.PATH and has_reader(Path(X))
     ):
         return None
-    if options.max_memory is not None:
-        return read_size(options.max_memory)
     memory = physical_memory()
     if memory is None:
         return None

@@ -20,8 +20,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from edgegraft.core.atomic import Closing
-from edgegraft.errors import DataError, DataTypeError, FileFormatError, MissingExtraError, listing
+from edgegraft.core.atomic import Closing, disk_full_named
+from edgegraft.errors import (
+    DataError,
+    DataTypeError,
+    FileFormatError,
+    MemoryBudgetError,
+    MissingExtraError,
+    listing,
+)
 from edgegraft.ingest.cells import Place
 from edgegraft.table.arrow import kind_of, plain_type
 
@@ -192,6 +199,7 @@ class StreamSource(Source):
         # Most numbers are small: compressed, the copy is a fraction of the stream.
         packed = pa.ipc.IpcWriteOptions(compression="lz4")
         with (
+            disk_full_named(self._copy),
             pa.OSFile(self._copy, "wb") as file,
             pa.ipc.new_file(file, fields, options=packed) as writer,
         ):
@@ -223,7 +231,7 @@ def explained(path: Path, format_name: str) -> Iterator[None]:
     """Turn the errors of another library's reader into one that names the file."""
     try:
         yield
-    except (DataError, DataTypeError, MissingExtraError):
+    except (DataError, DataTypeError, MemoryBudgetError, MissingExtraError):
         raise
     except Exception as error:
         if isinstance(error, MemoryError) and not isinstance(error, pa.ArrowException):

@@ -3,7 +3,6 @@
 from edgegraft.config import Plan, Settings
 from edgegraft.grafting.events import Event, Monitor, Observer, StopReason
 from edgegraft.grafting.loop import grow, run_search
-from edgegraft.grafting.policies import Policy
 from edgegraft.grafting.problem import Problem
 from edgegraft.grafting.state import SearchState
 from edgegraft.learn.by_likelihood import Refit, refit_by_likelihood
@@ -21,7 +20,6 @@ __all__ = [
     "Monitor",
     "Observer",
     "Plan",
-    "Policy",
     "Prediction",
     "Problem",
     "Refit",

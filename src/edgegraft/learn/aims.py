@@ -27,7 +27,7 @@ def fit_for_aim(
 ) -> tuple[Prediction, Agreement | None]:
     """Return the model for prediction or whole rows, and how its shares agree with the data's.
 
-    `loss` is that of the search.
+    `loss` is the search's.
     """
     plan, file = stages.plan, stages.file
     whole = loss if loss.stand_in is not None else None  # rows beyond memory
@@ -91,7 +91,7 @@ def _refit_to_rows(
         tree = stages.file.stage("refit", fit, complete=lambda: not stopped())
     except DataError as error:
         warnings.warn(
-            f"the model is that for prediction: {error}", ConvergenceWarning, stacklevel=5
+            f"the model for prediction is kept: {error}", ConvergenceWarning, stacklevel=5
         )
         return made
     model = PairwiseMRF(old.schema, old.edges, tree["theta"], old.edge_columns)

@@ -126,7 +126,7 @@ def bootstrap(
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, default 0
     on_pairs : callable, optional
-        Called as pairs are done with their number and that of all; returns True to stop.
+        Called with the number of pairs that are done and of all pairs; returns True to stop.
 
     Warns
     -----
@@ -148,7 +148,7 @@ def bootstrap(
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, found {level}")
     if table.schema != model.schema:
-        raise ModelError("the table's columns or categories are not those of the fit")
+        raise ModelError("the table's columns or categories differ from the fit's")
     base = np.ones(table.n_rows) if weights is None else check_weights(weights, table.n_rows)
     plan, n_jobs, m = plan or Plan(), resolve_jobs(n_jobs), model.n_edges
     pairs = model.edges

@@ -29,7 +29,7 @@ from edgegraft.conditional.features import Features
 from edgegraft.config import Plan
 from edgegraft.core.types import Edges, Floats, Integers
 from edgegraft.errors import ConvergenceWarning, DataError
-from edgegraft.inference.persistent import PersistentChains
+from edgegraft.inference.sampling import PersistentChains
 from edgegraft.ingest.rows import read_table
 from edgegraft.learn.graph_likelihood import FittedGraph, GraphLikelihood
 from edgegraft.learn.prediction import candidates, hold_out, loss_of
@@ -55,7 +55,7 @@ _RULE = _Rule()
 
 
 class Gain(NamedTuple):
-    """Log-likelihood per row of one model less that of another, on rows that neither has seen."""
+    """Difference of the log-likelihoods per row of two models, on rows that neither has seen."""
 
     value: float
     error: float  # standard error
@@ -67,7 +67,7 @@ class Refit(NamedTuple):
     Attributes
     ----------
     gain : Gain
-        Log-likelihood per held-out row of the new fit less that of the old, both made without
+        Log-likelihood per held-out row of the new fit less the old one's, both made without
         the held-out rows.
     penalty : float
         The best penalty; infinite if the model is returned as it was.
@@ -180,7 +180,7 @@ def refit_by_likelihood(
     worst = best.gain.value - _RULE.disagree * best.gain.error
     if judge.judge(last, fitted.theta).value < worst:
         warnings.warn(
-            "the fit to all rows is worse than that without the held-out ones, and is not used: "
+            "the fit to all rows is worse than the one without held-out rows, and is not used: "
             "take more steps (n_steps=) or chains (n_chains=)",
             ConvergenceWarning,
             stacklevel=2,

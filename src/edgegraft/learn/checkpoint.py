@@ -56,7 +56,7 @@ class StageFile:
         self.path = None if path is None else Path(path)
         self._identity: Tree = {}
         self._results: dict[str, Tree] = {}
-        self._there = False  # whether the file is that of this run
+        self._there = False  # whether the file belongs to this run
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
@@ -147,7 +147,7 @@ class StageFile:
             self._write()
         except OSError as error:
             warnings.warn(
-                f"a checkpoint could not be written to '{self.path}' ({error.strerror}): the "
+                f"a checkpoint could not be written to '{self.path}' ({error}): the "
                 "search continues, and the last file, if there is one, is kept",
                 RuntimeWarning,
                 stacklevel=4,

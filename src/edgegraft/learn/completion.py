@@ -25,7 +25,7 @@ from edgegraft.core import Layout
 from edgegraft.core.adjacency import neighbours_of
 from edgegraft.core.threads import resolve_jobs, run
 from edgegraft.core.types import Floats, Mask, Tree
-from edgegraft.grafting import steps
+from edgegraft.grafting.loop import adopt
 from edgegraft.grafting.problem import losses
 from edgegraft.grafting.state import SearchState
 from edgegraft.kernels.conditionals.row_conditionals import sweep_cells
@@ -46,19 +46,19 @@ _STOPPING = Stopping(1e-3, 100)
 _MAX_MOVE = 2.0  # log-odds of a step: a pair that hardly anyone knows must not run away
 _BLOCK = 4096  # rows drawn at a time
 _MAX_STATES = 32
-_MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26  # after copies are taken apart
+_MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26  # with a row for each of equal ones
 
 
 class Completion:
     """The rows of a table with their missing cells drawn.
 
-    `apart`: whether weights are numbers of equal rows, whose cells are drawn one by one. `known`
-    are the cells that were not drawn.
+    `frequencies`: whether weights are numbers of equal rows, whose cells are drawn one by one.
+    `known` are the cells that were not drawn.
     """
 
-    def __init__(self, rows: TableRows, apart: bool, rng: np.random.Generator) -> None:
+    def __init__(self, rows: TableRows, frequencies: bool, rng: np.random.Generator) -> None:
         codes, weights = rows.table.codes().astype(np.int64), rows.weights
-        if apart and weights is not None:
+        if frequencies and weights is not None:
             codes = np.repeat(codes, weights.astype(np.int64), axis=0)
             weights = None
         self.known: Mask = codes >= 0
@@ -77,7 +77,7 @@ class Completion:
     def of(cls, stages: Stages) -> Completion:
         """Return the rows of a run, seeded by its plan."""
         rng = np.random.default_rng([stages.plan.random_state, 3])
-        return cls(stages.sample, stages.apart, rng)
+        return cls(stages.sample, stages.has_frequencies, rng)
 
     def draw(self, model: PairwiseMRF) -> TableRows:
         """Return the rows with their missing cells drawn from a model."""
@@ -121,7 +121,7 @@ def decide(search: SearchState, stages: Stages) -> tuple[SearchState, Confirmati
     tree = stages.file.stage("decisions", partial(_decide, search, stages))
     if tree["cells"] is not None:
         search = _fill(search, stages, Completion.of(stages), tree["cells"])
-    steps.adopt(search, tree["tests"]["edges"])
+    adopt(search, tree["tests"]["edges"])
     return search, Confirmation.of_tree(tree, search)
 
 
@@ -132,7 +132,7 @@ def _decide(search: SearchState, stages: Stages) -> Tree:
     plain = (
         stages.plan.objective == "pseudolikelihood" and loss.features is None and not loss.stand_in
     )
-    if not plain or not _can_complete(stages.sample, stages.apart):
+    if not plain or not _can_complete(stages.sample, stages.has_frequencies):
         return confirmed.tree() | {"cells": None}
     completion = Completion.of(stages)
     for _ in range(_ROUNDS):
@@ -189,7 +189,7 @@ def _steps(rows: ConditionalRows, layout: Layout, theta: Floats, n_jobs: int | N
     return out
 
 
-def _can_complete(rows: TableRows, apart: bool) -> bool:
+def _can_complete(rows: TableRows, frequencies: bool) -> bool:
     """Return whether rows have missing cells that can be drawn: equal rows one by one.
 
     Cells of columns of very many states are not drawn.
@@ -197,6 +197,6 @@ def _can_complete(rows: TableRows, apart: bool) -> bool:
     if not rows.table.n_missing.any() or rows.schema.n_states.max(initial=0) > _MAX_STATES:
         return False
     weights, most = rows.weights, min(_MAX_ROWS, _MAX_CELLS // len(rows.schema))
-    if not apart or weights is None:
+    if not frequencies or weights is None:
         return rows.table.n_rows <= most
     return bool((weights == np.floor(weights)).all()) and weights.sum() <= most

@@ -30,8 +30,8 @@ from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, find_pairs
 from edgegraft.core.types import Edges, Floats, Mask, Tree
 from edgegraft.counts import PairCounts
-from edgegraft.grafting import steps
 from edgegraft.grafting.events import StopReason
+from edgegraft.grafting.loop import adopt
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.problem import ALL_PAIRS, ridge_of
 from edgegraft.grafting.state import SearchState
@@ -319,7 +319,7 @@ class _Decisions:
         """Return the decisions; pairs that the search lacks become part of its graph."""
         search, solution, objective = self._search, self._solution, self._search.objective
         assert solution is not None
-        steps.adopt(search, np.array(list(self._verdicts), np.int64).reshape(-1, 2))
+        adopt(search, np.array(list(self._verdicts), np.int64).reshape(-1, 2))
         edges = search.graph.layout.edges
         each = Verdicts.of([self._verdicts.get(pair, UNTESTABLE) for pair in _pairs(edges)])
         kept = np.array([self._has(pair) for pair in _pairs(edges)], bool)

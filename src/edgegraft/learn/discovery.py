@@ -68,7 +68,7 @@ class Discovery(NamedTuple):
         The search: trajectory, reason, counters.
     certificate : Certificate
         Of the network: which pairs outside of it the search would still take. Pairs that a test
-        has cut may be among them. If nothing is cut, or not refitted, it is that of the search.
+        has cut may be among them. If nothing is cut, or not refitted, it is the search's.
         Taken at the parameters of the pseudolikelihood, before shares are matched to the data's.
     converged : bool
         Whether the last fits, of the search and of the model, reached their tolerance.
@@ -172,8 +172,8 @@ def resume_discovery(
 ) -> Discovery:
     """Resume from a checkpoint of :func:`discover`, over the same rows and with the same plan.
 
-    Without a plan it is that of the checkpoint. Stages that have ended are not repeated, and the
-    result of a run that was killed is, to the last bit, that of one which was not.
+    Without a plan the checkpoint's is used. Stages that have ended are not repeated, and the
+    result of a run that was killed is, to the last bit, the result of an uninterrupted one.
 
     A search that Ctrl-C, an observer or a budget ended goes on from its graph, in the last case if
     its budgets are others: `max_time` seconds and `max_edges` edges of the plan or given here,
@@ -190,10 +190,11 @@ def resume_discovery(
 def _learn(stages: Stages, observers: Sequence[Observer], interruption: Interruption) -> Discovery:
     plan, file = stages.plan, stages.file
     ended = stages.search(observers)  # rank, admit
+    converged = ended.solution.info.converged  # before tests add edges
     search, network = decide(ended, stages)  # dismiss, admit again, dismiss
     tests, kept = network.tests, network.kept
     fitted, fit_converged, final = last_fit(search, kept, plan, file)
-    converged = ended.solution.info.converged and fit_converged
+    converged = converged and fit_converged
     matched, agreement = _match_shares(fitted, search, stages)
     model = matched.with_edge_columns(
         _edge_columns(matched.edges, network.model, tests, stages, search)
@@ -256,7 +257,7 @@ def _over_given_rows(search: SearchState, ended: SearchState) -> SearchState:
 
 
 def _warn_of_copies(confirmed: Confirmation, names: Sequence[str]) -> list[list[str]]:
-    """Return the columns that are copies of each other; warn of what rows cannot tell apart."""
+    """Return the columns that are copies of each other; warn of what rows cannot distinguish."""
     copies = [[names[i] for i in group] for group in confirmed.copies.groups()]
     for group in copies[:_SHOWN]:
         warnings.warn(

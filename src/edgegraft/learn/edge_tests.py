@@ -83,9 +83,9 @@ def edge_tests(
     n_jobs: int | None = None,
     sampling: bool = False,
 ) -> EdgeTests:
-    """Test every edge of a model on the rows of a table, beside the others.
+    """Test every edge of a model on the rows of a table, given the others.
 
-    The q-values are those of Benjamini and Hochberg over all ``n (n - 1) / 2`` pairs. A pair that
+    The q-values follow Benjamini and Hochberg over all ``n (n - 1) / 2`` pairs. A pair that
     is not an edge counts as tested with a p-value of 1. This keeps the rate valid although the same
     rows chose the edges: compared with testing every pair, the choice can only have raised p-values
     to 1. The p-values of the edges alone, or q-values over the edges only, would ignore that they
@@ -103,7 +103,7 @@ def edge_tests(
     n_jobs : int, optional
         Threads; -1 for all cores. The results do not depend on it.
     sampling : bool, default False
-        Whether the weights are those of a sample, scaled to the effective number of rows (see
+        Whether the weights are sampling weights, scaled to the effective number of rows (see
         :mod:`~edgegraft.conditional.survey_design`).
 
     Examples
@@ -128,7 +128,7 @@ def edge_tests(
 
 
 def judge_edges(rows: ConditionalRows, edges: Edges, n_jobs: int | None) -> Verdicts:
-    """Return verdicts on the edges of a network, each beside the others."""
+    """Return verdicts on the edges of a network, each given the others."""
     pairs = [(i, j) for i, j in edges.tolist()]
     network = Network(len(rows.states), edges)
     return Verdicts.of(Judge(rows, n_jobs=n_jobs).ask(network, pairs))
@@ -169,7 +169,7 @@ def judge_tables(
 
 def _check_fit(table: PackedTable, model: PairwiseMRF) -> None:
     if table.schema.names != model.names:
-        raise ModelError("the table's columns are not those of the model, in the same order")
+        raise ModelError("the table's columns differ from the model's, or are in another order")
     differ = np.flatnonzero(table.schema.n_states != model.layout.states)
     if differ.size:
         i = int(differ[0])

@@ -72,7 +72,7 @@ def edge_effects(
     p_rest: Floats | None = None,
     n_jobs: int | None = None,
 ) -> Effects:
-    """Return the effects of the edges of a model that was fitted to the rows, hardly shrunk.
+    """Return the effects of the edges of a model fitted to the rows with a negligible ridge.
 
     With a `level` there are intervals, and effects without a sign are less what chance adds.
     `p_rest` are p-values of what linear scores leave out.
@@ -201,7 +201,9 @@ class _Sizes:
             fitted: dict[int, Conditional | None] = {}
 
             def describe(i: int, fitted: dict[int, Conditional | None] = fitted) -> None:
-                fitted[i] = self._conditional(i, others[i])
+                given = fitted[i] = self._conditional(i, others[i])
+                if given is not None:
+                    given.prepare()  # edges share it, and would each work it out
 
             def work(k: int, fitted: dict[int, Conditional | None] = fitted) -> None:
                 pair = model.edges[k].tolist()
@@ -212,7 +214,8 @@ class _Sizes:
                     take(k, self._change(k, *ends))
 
             if not rows.pairwise:
-                run(describe, np.unique(model.edges[chosen.start : chosen.stop]).tolist(), n_jobs)
+                ends = np.unique(model.edges[chosen.start : chosen.stop]).tolist()
+                run(describe, sorted(ends, key=lambda i: -len(others[i])), n_jobs)
             run(work, chosen, n_jobs)
 
     def _conditional(

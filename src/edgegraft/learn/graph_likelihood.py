@@ -15,7 +15,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.ais import annealed_log_partition
 from edgegraft.inference.exact import ExactEngine
-from edgegraft.inference.persistent import PersistentChains, PersistentState
+from edgegraft.inference.sampling import PersistentChains, PersistentState
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood

@@ -9,7 +9,7 @@ import numpy as np
 
 from edgegraft.config import Plan
 from edgegraft.core.types import Mask, Tree
-from edgegraft.grafting import steps
+from edgegraft.grafting.loop import fit_fully
 from edgegraft.grafting.problem import last_ridge
 from edgegraft.grafting.state import SearchState
 from edgegraft.learn.checkpoint import StageFile
@@ -41,14 +41,15 @@ def last_fit(search: SearchState, kept: Mask, plan: Plan, file: StageFile) -> La
 
         model = PairwiseMRF(schema, **file.stage("last fit", refit_as_before))
         return LastFit(model, True, search)
-    problem = search.problem.changed(
+    problem = replace(
+        search.problem,
         penalty=replace(search.penalty, ridge=ridge),
         settings=replace(search.settings, relaxed=True),
     )
 
     def fit() -> Tree:
         run = search.warm(problem, kept)
-        steps.fit_fully(run)
+        fit_fully(run)
         tree = {"edges": run.graph.layout.edges, "theta": run.theta(), "fell_back": run.fell_back}
         tree["converged"], tree["tables"] = run.solution.info.converged, None
         if search.objective.features is not None and plan.ridge == "auto":

@@ -35,7 +35,7 @@ from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactBudget, affordable
 from edgegraft.inference.exact import ExactEngine
-from edgegraft.inference.persistent import PersistentChains
+from edgegraft.inference.sampling import PersistentChains
 from edgegraft.learn.model_shares import ModelShares, find_shares
 from edgegraft.model import PairwiseMRF
 from edgegraft.objective.likelihood import Likelihood
@@ -64,7 +64,7 @@ _STOPPING = Stopping(3e-4, 60)  # of an exact fit: the largest error of shares
 
 
 class Agreement(NamedTuple):
-    """How far the shares of a model are from those of the data."""
+    """How far the shares of a model are from the data's."""
 
     columns: float  # largest difference of a share of a column's category; NaN if not known
     edges: float  # the same of a pair of categories of an edge
@@ -90,7 +90,7 @@ class Agreement(NamedTuple):
         """Return the difference in words."""
         if np.isnan(self.columns):
             return (
-                f"The shares of {model} are not known: chains that start in rows and elsewhere do "
+                f"The shares of {model} are not known: chains from rows and from random starts do "
                 "not come to agree."
             )
         noise = "" if self.engine == "exact" else f" (by {self.engine}, +- {self.error:.4f})"

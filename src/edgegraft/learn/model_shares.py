@@ -7,7 +7,7 @@ on the share of every state of every column, and every chain has forgotten where
 of single chains are independent of each other, so their spread is the error of a share however
 slowly chains mix, and how much a chain varies beside it says how often it has seen the model anew.
 
-Draws are rows: pairs of states are counted like those of the data.
+Draws are rows: pairs of states are counted as in the data.
 """
 
 from __future__ import annotations

@@ -30,9 +30,8 @@ from edgegraft.core.backend import find_backend
 from edgegraft.core.types import Mask, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.errors import DataError
-from edgegraft.grafting import steps
 from edgegraft.grafting.events import Observer, StopReason
-from edgegraft.grafting.loop import run_search
+from edgegraft.grafting.loop import fit_fully, run_search
 from edgegraft.grafting.problem import (
     Problem,
     check_states,
@@ -74,7 +73,7 @@ class Stages:
     """The rows of a run, and the losses of its searches, the last of them over all rows.
 
     A table may have weights and a design; of blocks, the largest sample has `n_sample` rows.
-    `sample` are the rows in memory; `sampling`: whether row weights are those of a sample.
+    `sample` are the rows in memory; `sampling`: whether row weights are sampling weights.
     `filled` are the rows in memory with their missing cells drawn, once they are, and `drawn` says
     which these are.
     """
@@ -115,7 +114,7 @@ class Stages:
         return {"sampling": self.sampling, "survey": self.design}
 
     @property
-    def apart(self) -> bool:
+    def has_frequencies(self) -> bool:
         """Whether weights are numbers of equal rows."""
         return self.design is None and not self.sampling
 
@@ -159,7 +158,7 @@ class Stages:
         if before is not None:
             state = before.warm(problem)
             if loss.stand_in is not None:
-                steps.fit_fully(state)  # at parameters of fewer rows nearly every pair violates
+                fit_fully(state)  # at parameters of fewer rows nearly every pair violates
             run_search(state, observers, counts=counts)
         elif too_few_rows(loss, problem.penalty, self.plan):
             state = SearchState.begin(problem)
@@ -175,7 +174,7 @@ class Stages:
         settings = self._settings
         if loss.stand_in is not None:
             settings = _settings_of_all(settings, self.plan, loss)
-        return Problem.of(loss, penalty_of(self.plan, loss), settings)
+        return Problem(loss, penalty_of(self.plan, loss), settings)
 
     def _losses(self) -> list[MakeLoss]:
         if self._whole:

@@ -15,7 +15,7 @@ and ends in a state that no single change improves (likeliest): approximations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,7 +30,6 @@ from edgegraft.kernels.conditionals.row_conditionals import (
     Neighbours,
     fill_alone,
     log_conditionals,
-    state_conditionals,
     sweep_cells,
 )
 from edgegraft.model.answers import NodeMarginals
@@ -136,7 +135,7 @@ def _fold(
 ImputeMethod = Literal["map", "draw"]
 
 ROW_BUDGET = ExactBudget(seconds=0.02)  # rows are many
-_SWEEPS = 200  # of the approximation
+_SWEEPS = 200  # of chains that complete a row; as many again, without noise, for the likeliest
 
 
 def complete_rows(
@@ -179,10 +178,16 @@ def complete_rows(
     return out, n_approximate
 
 
-_BURN_IN, _DRAWS = 50, 200  # sweeps of rows that know too little for exact inference
-_ROWS_PER_BLOCK = 4096
-_GAP_STATES = 512  # of connected missing cells that are enumerated, or draws
-_FORBIDDEN = -1000.0  # stands for a log-potential of minus infinity
+@dataclass(frozen=True)
+class _GapRule:
+    """How missing cells are summed over."""
+
+    states: int = 512  # of connected missing cells that are enumerated, or draws: errors of .022
+    burn_in: int = 50  # sweeps before the draws
+    forbidden: float = -1000.0  # stands for a log-potential of minus infinity: exp is zero
+
+
+_GAPS = _GapRule()
 
 
 def expected_conditionals(
@@ -190,7 +195,7 @@ def expected_conditionals(
 ) -> Floats:
     """Return ``p(x_i | known cells)`` of rows, the missing ones summed over, by row.
 
-    Exact if that is affordable, else the mean conditional over Gibbs draws of the missing cells.
+    Exact if that is affordable, else as by :func:`summed_conditionals` for each state.
     """
     asked = codes.copy()
     asked[:, i] = -1
@@ -204,10 +209,13 @@ def expected_conditionals(
             continue
         values = ExactEngine().run(part.theta, state)[0].values
         out[r] = part.layout.node(values, int(np.searchsorted(part.free, i)))
-    rng = np.random.default_rng(0)
-    for first in range(0, len(drawn), _ROWS_PER_BLOCK):
-        rows = drawn[first : first + _ROWS_PER_BLOCK]
-        out[rows] = _mean_conditionals(layout, theta, neighbours, distinct[rows], i, rng)
+    n_states = out.shape[1]
+    rows = np.repeat(distinct[drawn], n_states, axis=0)
+    rows[:, i] = np.tile(np.arange(n_states), len(drawn))
+    chance = np.exp(summed_conditionals(layout, theta, neighbours, rows)[:, i])
+    chance = chance.reshape(-1, n_states)
+    with np.errstate(invalid="ignore"):  # nan if no state is possible
+        out[drawn] = chance / chance.sum(axis=1, keepdims=True)
     return np.asarray(out[which.ravel()])
 
 
@@ -226,32 +234,8 @@ def summed_conditionals(
     out[~gaps] = known
     if gaps.any():
         rng, rows = np.random.default_rng(0), codes[gaps]
-        uniform = rng.random((_BURN_IN + _GAP_STATES, layout.n_variables))
-        summed, finite = np.empty(rows.shape), np.maximum(theta, _FORBIDDEN)
-        sum_over_gaps(finite, rows, *given, _BURN_IN, uniform, rng.random(rows.shape), summed)
-        out[gaps] = np.where(summed < _FORBIDDEN / 2, -np.inf, summed)
+        uniform = rng.random((_GAPS.burn_in + _GAPS.states, layout.n_variables))
+        summed, finite = np.empty(rows.shape), np.maximum(theta, _GAPS.forbidden)
+        sum_over_gaps(finite, rows, *given, _GAPS.burn_in, uniform, rng.random(rows.shape), summed)
+        out[gaps] = np.where(summed < _GAPS.forbidden / 2, -np.inf, summed)
     return out
-
-
-def _mean_conditionals(
-    layout: Layout,
-    theta: Floats,
-    neighbours: Neighbours,
-    rows: Integers,
-    i: int,
-    rng: np.random.Generator,
-) -> Floats:
-    """Return the mean conditional of a variable over draws of the missing cells of rows."""
-    gaps = rows < 0
-    starts, cells = np.concatenate(([0], np.cumsum(gaps.sum(axis=1)))), np.nonzero(gaps)[1]
-    codes = np.where(gaps, rng.integers(0, layout.states, rows.shape), rows)
-    found = np.empty((len(rows), int(layout.states[i])))
-    total = np.zeros_like(found)
-    for k in range(_BURN_IN + _DRAWS):
-        uniform = rng.random((1, len(cells)))
-        given = layout.states, layout.node_offset, neighbours
-        sweep_cells(theta, codes, cells, starts, *given, np.ones(1), uniform)
-        if k >= _BURN_IN:
-            state_conditionals(theta, codes, i, *given, found)
-            total += found
-    return total / _DRAWS

@@ -87,7 +87,7 @@ def export(
         An existing file is replaced. All formats except Parquet are compressed if the name ends in
         ``.gz``.
     format : {"csv", "gexf", "graphml", "parquet", "uai"}, optional
-        By default that of the suffix of `path`. CSV and Parquet list the edges, GEXF and
+        By default given by the suffix of `path`. CSV and Parquet list the edges, GEXF and
         GraphML are the network, UAI is the model with its potentials and without its names.
     edge_columns : dict of name to array, optional
         One number for each of the model's edges, in their order: p-values, q-values,

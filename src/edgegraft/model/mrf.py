@@ -79,7 +79,7 @@ class PairwiseMRF(RowQuestions):
         nodes : dict of name to log-potentials, optional
             Zero for variables that are not named.
         edges : dict of a pair of names to its table of log-potentials, optional
-            Rows for the states of the first name, columns for those of the second.
+            Rows for the states of the first name, columns for the states of the second.
         """
         schema = (
             categories if isinstance(categories, Schema) else Schema.from_categories(categories)
@@ -170,7 +170,7 @@ class PairwiseMRF(RowQuestions):
             of them. :func:`edgegraft.read_details` gives them back.
         edge_columns : dict of name to array, optional
             One number for each of the model's edges, in their order: q-values, frequencies. They
-            are written beside those that the model has.
+            are written in addition to the model's own.
 
         Examples
         --------

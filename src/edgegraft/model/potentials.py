@@ -110,7 +110,7 @@ class NamedPotentials:
         ----------
         without : category, or several, optional
             States that do not count towards the norm, such as the gap of an alignment. The gauge
-            is that of the whole table; variables without such a category count in full.
+            is the gauge of the whole table; variables without such a category count in full.
         correction : {None, "apc"}
             The average-product correction ``s_ij - s_i. * s_.j / s_..``: the part that the two
             variables' mean strengths explain is subtracted. Means are over all pairs, those

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from edgegraft.core.backend import find_backend
 from edgegraft.core.types import Floats, Integers
 from edgegraft.errors import Argument, ConvergenceWarning, ModelError
 from edgegraft.inference import ExactEngine, affordable, gibbs_sample
-from edgegraft.inference.chains import AGREEMENT, mixing
+from edgegraft.inference.gibbs import AGREEMENT, mixing
 from edgegraft.kernels.conditionals.row_conditionals import state_conditionals
 from edgegraft.model.answers import RowCodes, RowLikelihood, check_shares, no_numbers
 from edgegraft.model.evidence import (
@@ -31,9 +32,18 @@ from edgegraft.table.numbers import numbers_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CHAINS, _GPU_CHAINS = 64, 2048
-_MIN_DRAWS = 32  # per chain: with fewer, R-hat is mostly noise
-_BURN_IN = 1000
+
+@dataclass(frozen=True)
+class _Rule:
+    """Chains that rows are drawn by."""
+
+    chains: int = 64
+    gpu_chains: int = 2048  # as fast there as few
+    min_draws: int = 32  # per chain: with fewer, R-hat is mostly noise
+    burn_in: int = 1000  # sweeps
+
+
+_RULE = _Rule()
 
 
 class RowQuestions(Questions):
@@ -68,8 +78,8 @@ class RowQuestions(Questions):
     ) -> Floats:
         """Return ``p(target = category | the other known cells)`` for each row.
 
-        Missing cells are summed over: exactly, or by 200 Gibbs draws per row if too much is missing
-        of a dense network for that (a standard error of at most .035 if the draws mix well).
+        Missing cells are summed over: exactly, or by 512 Gibbs draws per row and category if too
+        much is missing of a dense network (standard errors of about .02 if the draws mix well).
 
         Parameters
         ----------
@@ -199,7 +209,7 @@ class RowQuestions(Questions):
         return RowCodes(out, "Gibbs sampling")
 
     def sample_codes(self, n_rows: int, given: Given = None, **options: Any) -> Integers:
-        """Draw rows as codes; options are those of :meth:`sample`."""
+        """Draw rows as codes, with the options of :meth:`sample`."""
         return self.draw(n_rows, given, **options).codes
 
     def sample(
@@ -296,14 +306,14 @@ class RowQuestions(Questions):
         follow each other come from different chains.
         """
         there = find_backend(device)
-        n_chains = _GPU_CHAINS if there is not None and there.is_gpu else _CHAINS
-        n_draws = max(_MIN_DRAWS, -(-n_rows // n_chains))
+        n_chains = _RULE.gpu_chains if there is not None and there.is_gpu else _RULE.chains
+        n_draws = max(_RULE.min_draws, -(-n_rows // n_chains))
         codes, _ = gibbs_sample(
             part.layout,
             part.theta,
             n_draws * n_chains,
             n_chains=n_chains,
-            burn_in=_BURN_IN,
+            burn_in=_RULE.burn_in,
             random_state=rng,
             n_jobs=n_jobs,
             device=device,

@@ -203,10 +203,9 @@ class Likelihood(Objective):
         if isinstance(self.engine, AutoEngine):
             return Likelihood(self.source, self.engine.trw)
         if isinstance(self.engine, BeliefPropagation):
-            safe = TreeReweighted(
-                tol=self.engine.tol, max_iter=SAFE_SWEEPS, pair_method=self.engine.pair_method
+            return Likelihood(
+                self.source, TreeReweighted(tol=self.engine.tol, max_iter=SAFE_SWEEPS)
             )
-            return Likelihood(self.source, safe)
         return None
 
     def _run(self, theta: Floats, state: Any) -> tuple[Marginals, Any, Info]:

@@ -76,7 +76,7 @@ class NoiseWeights:
 
 
 def _quantile(dof: Any, z: float) -> Any:
-    """Return that of a chi-squared over its degrees of freedom (Wilson and Hilferty)."""
+    """Return the quantile of a chi-squared over its degrees of freedom (Wilson and Hilferty)."""
     small = 2.0 / (9.0 * dof)
     return (1.0 - small + z * np.sqrt(small)) ** 3
 

@@ -69,7 +69,7 @@ class Objective(ABC):
     """What edges of ordered columns are made of; None if parameters are tables."""
 
     scores_all = False
-    """Whether gradients of all pairs take hardly longer than those of some."""
+    """Whether gradients of all pairs take about as long as of some."""
 
     def layout(self, edges: ArrayLike | None = None) -> Layout:
         """Return where the parameters of a graph lie."""

@@ -144,7 +144,7 @@ class Pseudolikelihood(Objective):
         these two.
         """
         if not np.array_equal(layout.states, self.schema.n_states):
-            raise ModelError("the layout's numbers of states are not those of the table")
+            raise ModelError("the layout's numbers of states differ from the table's")
         block = self._in_memory
         few = int(layout.states.sum()) <= _DEVICE_STATES
         if block is None or (few and block.product_device is not None):

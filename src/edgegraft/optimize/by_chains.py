@@ -23,13 +23,13 @@ import numpy as np
 
 from edgegraft.conditional.features import Features
 from edgegraft.core import Layout
-from edgegraft.core.backend import find_backend
+from edgegraft.core.backend import MovedChains, find_backend
 from edgegraft.core.threads import one_blas_thread
 from edgegraft.core.types import Floats
 from edgegraft.counts import PairCounts
 from edgegraft.errors import ConvergenceWarning
 from edgegraft.inference import ExactEngine
-from edgegraft.inference.persistent import Draws, PersistentChains, PersistentState
+from edgegraft.inference.sampling import PersistentChains, PersistentState
 from edgegraft.objective.featured import featured
 from edgegraft.objective.likelihood import Likelihood
 from edgegraft.objective.objective import Objective
@@ -141,7 +141,7 @@ def climb(
 
 def _newton_step(
     fit: Fit,
-    draws: Draws,
+    draws: MovedChains,
     gradient: Floats,
     variances: Floats,
     stiffness: Floats,

@@ -43,9 +43,9 @@ _CONTRAST = np.array([1.0, -1.0, -1.0, 1.0])
 class Coordinates:
     """Linear maps between the parameters and the solver's coordinates.
 
-    `margins` are the frequencies of all states, `pairs` those of the pairs of every edge, laid out
-    like its table, by default of independent variables. Weights of `features` act on nodes through
-    their tables. Without `centred` the coordinates are the parameters.
+    `margins` are the frequencies of all states, `pairs` the frequencies of the pairs of every edge,
+    laid out like its table, by default of independent variables. Weights of `features` act on nodes
+    through their tables. Without `centred` the coordinates are the parameters.
 
     >>> centred = Coordinates(Layout([2, 2], [(0, 1)]), np.full(4, 0.5))
     >>> centred.inward(np.array([0, 0, 0, 0, 4.0, 0, 0, 0]))

@@ -148,7 +148,7 @@ def fit_parameters(
     if not isinstance(objective, str):
         loss = objective
         if loss.schema != counts.schema:
-            raise DataError("the objective given is of other variables than the source")
+            raise DataError("the objective has other variables than the source")
     elif objective == "likelihood":
         loss = featured(Likelihood(counts, _choose_engine(engine, tables, tol)))
     else:

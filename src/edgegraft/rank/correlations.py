@@ -32,7 +32,7 @@ BLOCK_BYTES = 1 << 25  # of tables counted at a time: a budget
 
 
 class Blocks(NamedTuple):
-    """Correlation blocks of pairs: that of pair ``k`` is ``values[start[k] :][: size[k]]``."""
+    """Correlation blocks of pairs: block ``k`` is ``values[start[k] :][: size[k]]``."""
 
     values: Floats
     start: NDArray[np.int64]
@@ -67,7 +67,7 @@ class Correlations:
         observed = np.add.reduceat((counts > 0).astype(np.int64), start[:-1])
         columns = np.maximum(np.where(scored, np.minimum(observed, 2), observed) - 1, 0)
         self.column_start = np.concatenate(([0], np.cumsum(columns)))  # and their number
-        # Variables of one kind have contrasts of one shape: those of a kind are one array.
+        # Variables of one kind have contrasts of one shape, which are one array.
         kinds = np.stack((states, observed, scored), axis=1)
         shapes, self._kind = np.unique(kinds, axis=0, return_inverse=True)
         self._kind, self._place = self._kind.ravel(), np.zeros(len(states), np.int64)
@@ -143,7 +143,7 @@ class Correlations:
 def _correlate(counts: Floats, own: Floats, other: Floats) -> Floats:
     """Return the correlations of the contrasts of both ends of pairs, given their tables.
 
-    With missing cells the margins of a table are its own, not those of the variables.
+    With missing cells the margins of a table are its own, not the variables'.
     """
     total = counts.sum(axis=(1, 2))
     shares = counts / np.where(total > 0.0, total, 1.0)[:, None, None]  # no row knows both: zero

@@ -93,7 +93,7 @@ def rank_pairs(
     >>> stream = CandidateStream(6)
     >>> stream.prioritise(ranking.edges, ranking.priorities())
     15
-    >>> stream.draw(1, rng)
+    >>> stream.draw(1)
     array([[2, 4]])
     """
     n_top = PAIRS_PER_VARIABLE * len(source.schema) if n_top is None else n_top

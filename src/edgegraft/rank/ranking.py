@@ -125,7 +125,7 @@ def screen(
     k : int
         Partners per variable.
     sample_rows : int, optional
-        Make the first cut, to ``2 k`` partners, on so many random rows; those pairs alone are then
+        Make the first cut, to ``2 k`` partners, on this many rows; those pairs alone are then
         counted on all rows. An approximation: a pair that is not among the ``2 k`` strongest of
         either end on the sample is missed. Only a table in memory has rows to sample; other
         sources, and tables of fewer than four times the rows, are counted in full.

@@ -52,7 +52,7 @@ def find_hubs(degree: ArrayLike, threshold: float | str = "mean") -> Integers:
 
 
 def closing_pairs(edges: ArrayLike, n_variables: int, *, max_degree: int = 100) -> Edges:
-    """Return the pairs at distance two in a graph, those of most common neighbours first.
+    """Return the pairs at distance two in a graph, pairs of most common neighbours first.
 
     In real networks a neighbour of a neighbour is more likely a neighbour than a stranger is, and
     a pair whose common neighbour was just activated is where indirect and direct dependence must

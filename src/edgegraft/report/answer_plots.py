@@ -96,7 +96,7 @@ def _intervals(
 
 
 def plot_stability(reading: NetworkReading, ax: Axes | None = None) -> Axes:
-    """Draw how centralities of fewer rows correlate with those of all rows."""
+    """Draw the correlation of centralities of fewer rows with the centralities of all rows."""
     ax = axes_or_new(ax, 6.0, 4.0)
     columns = reading.dropped
     for name, colour, line in (("strength", POSITIVE, "-"), ("influence", NEGATIVE, "--")):
@@ -158,14 +158,14 @@ def plot_predictability(reading: NetworkReading, ax: Axes | None = None, *, seed
 def plot_edge_differences(
     reading: NetworkReading, ax: Axes | None = None, *, top: int = 40
 ) -> Axes:
-    """Draw which effects of edges differ; those of the strongest `top` are on the diagonal.
+    """Draw which effects of edges differ; effects of the strongest `top` are on the diagonal.
 
-    Blue: the effect of the row is larger than that of the column, by size; vermillion: smaller;
+    Blue: the effect of the row is larger than the column's, by size; vermillion: smaller;
     white: zero is in the interval of 95 % of their difference.
     """
-    columns, (apart, error) = reading.edges, reading.influence.differences()
+    columns, (differences, error) = reading.edges, reading.influence.differences()
     order = np.argsort(-np.abs(columns["effect"]), kind="stable")[:top]
-    differs = np.sign(apart) * (np.abs(apart) > NORMAL * error)
+    differs = np.sign(differences) * (np.abs(differences) > NORMAL * error)
     names = _edge_names(reading, order)
     ax = _square(ax, differs[np.ix_(order, order)], names, 1.0, 0.25)
     for at, k in enumerate(order):
@@ -226,10 +226,10 @@ def plot_comparison(comparison: Comparison, *, seed: int = 0) -> list[Axes]:
     axes = grid.ravel()[:n]
     for empty in grid.ravel()[n:]:
         empty.set_axis_off()
-    apart = np.nan_to_num(columns["difference"])
+    difference = np.nan_to_num(columns["difference"])
     parts = [(name, effects[name], comparison.shown_in(name)) for name in comparison.groups]
     noun = "edge differs" if comparison.n_different == 1 else "edges differ"
-    parts.append((f"{comparison.n_different} {noun}", apart, columns["differs"]))
+    parts.append((f"{comparison.n_different} {noun}", difference, columns["differs"]))
     signed = len(comparison.groups) == 2
     for k, (ax, (title, values, kept)) in enumerate(zip(axes, parts, strict=True)):
         coloured = columns["signed"] & (k < n - 1 or signed)

@@ -53,7 +53,7 @@ _BENDS = np.array([0.0, *(s * b for b in (0.12, 0.24, 0.36, 0.5) for s in (1, -1
 def lay_out(n: int, edges: Edges, groups: NDArray[np.int64] | None = None, seed: int = 0) -> Floats:
     """Return positions of the nodes of a graph, shape (n, 2), with edges of length about 1.
 
-    Nodes of one group are drawn near each other. `seed` is that of the small random shifts that
+    Nodes of one group are drawn near each other. `seed` is for the small random shifts that
     separate nodes with the same start.
 
     >>> spots = lay_out(3, np.array([[0, 1], [1, 2]]))
@@ -115,8 +115,8 @@ def _edge_lengths(n: int, edges: Edges) -> Floats:
     graph = _symmetric(n, edges, np.ones(len(edges)))
     degree = np.bincount(edges.ravel(), minlength=n)
     shared = np.asarray(graph[edges[:, 0]].multiply(graph[edges[:, 1]]).sum(axis=1)).ravel()
-    apart = degree[edges].sum(axis=1) - 2 * shared - 1  # the two ends count as one
-    return np.asarray(np.sqrt(np.maximum(apart, 1.0)))
+    lengths = degree[edges].sum(axis=1) - 2 * shared - 1  # the two ends count as one
+    return np.asarray(np.sqrt(np.maximum(lengths, 1.0)))
 
 
 def _symmetric(n: int, edges: Edges, values: Floats) -> Any:
@@ -283,7 +283,7 @@ def place_labels(
 
 def _overlaps(middles: Floats, half: Floats, others: Floats, other_halves: Floats) -> Floats:
     """Return, for each of some boxes of equal size, how many of the other boxes it overlaps."""
-    apart = np.abs(middles[:, None, :] - others[None, :, :])
+    distance = np.abs(middles[:, None, :] - others[None, :, :])
     # Boxes that only touch do not overlap; the tolerance is for rounding.
-    meets = (apart < (half + other_halves)[None, :, :] - 1e-6).all(axis=2)
+    meets = (distance < (half + other_halves)[None, :, :] - 1e-6).all(axis=2)
     return np.asarray(meets.sum(axis=1), np.float64)

@@ -57,7 +57,7 @@ def plot_edge(model: PairwiseMRF, first: str, second: str, ax: Axes | None = Non
     first, second : str
         Names of the variables: rows, columns.
     ax : Axes, optional
-        By default, those of a new figure.
+        By default, the axes of a new figure.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def plot_marginals(
         Evidence, for a model, which is drawn first, in grey. Dark ticks show the probabilities
         without it.
     ax : Axes, optional
-        By default, those of a new figure.
+        By default, the axes of a new figure.
 
     Returns
     -------
@@ -270,7 +270,7 @@ def plot_trace(trace: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
     trace : dict of columns
         ``trace_`` of an estimator, ``SearchState.trace()``, or the columns of a ``Monitor``.
     ax : Axes, optional
-        By default, those of a new figure.
+        By default, the axes of a new figure.
 
     Returns
     -------

@@ -156,7 +156,7 @@ def drawing(network: Network) -> dict[str, list[dict[str, Any]]]:
 def edge_signs(model: PairwiseMRF) -> Integers:
     """Return the sign of each edge of two variables with two categories, 0 for other edges.
 
-    It is that of the log odds ratio: 1 if the two first categories, and the two second ones,
+    It is the sign of the log odds ratio: 1 if the two first categories, and the two second ones,
     go together.
 
     >>> model = PairwiseMRF.from_potentials(

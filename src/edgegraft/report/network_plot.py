@@ -59,7 +59,7 @@ def plot_network(
     ----------
     model : PairwiseMRF
     ax : Axes, optional
-        By default, those of a new figure.
+        By default, the axes of a new figure.
     min_strength : float, optional
         Draw only edges with at least this strength.
     top : int, optional
@@ -75,7 +75,7 @@ def plot_network(
         Signs to use instead of the model's own, one per edge in its order: 1, -1 or 0. Those of
         ordered columns are the edge column ``sign`` of a model file.
     names : bool or "auto"
-        "auto" omits names that would overlap others, those of weaker variables first.
+        "auto" omits names that would overlap others, names of weaker variables first.
     legend : bool, default True
         Explain widths, sizes and colours below the picture.
     seed : int, default 0
@@ -145,7 +145,7 @@ def _outline(network: Network) -> np.ndarray:
 
 
 def figure_size(network: Network) -> tuple[float, float]:
-    """Return width and height in inches: the shape of the picture is that of the layout."""
+    """Return width and height in inches, in the shape of the layout."""
     side = float(np.clip(5.0 + 0.28 * np.sqrt(len(network.names) * 4.0), 5.0, 14.0))
     extent = np.ptp(_outline(network), axis=0) + 0.2 if len(network.names) else np.ones(2)
     height = 1.25 * side * float(np.clip(extent[1] / extent[0], 0.12, 1.2))
@@ -254,7 +254,7 @@ def draw_names(
     *,
     keep_all: bool = False,
 ) -> None:
-    """Write the names, those of strong variables first; shift or omit names that collide."""
+    """Write the names, of strong variables first; shift or omit names that collide."""
     from matplotlib.patheffects import withStroke
 
     figure = ax.get_figure(root=True)

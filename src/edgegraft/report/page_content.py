@@ -246,7 +246,7 @@ def _settings(details: Mapping[str, Any]) -> Json:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield names and values, those of nested dicts in turn."""
+    """Yield names and values, nested dicts included."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key} · ")

@@ -1,6 +1,6 @@
 """Style of pictures and pages: colours, axes, limits, and how values become text.
 
-The hues are those of Okabe and Ito (2008), distinguishable with any kind of colour vision. Blue and
+The hues are from Okabe and Ito (2008), distinguishable with any kind of colour vision. Blue and
 vermillion are reserved for signs, so that the colours of lines and dots are never confused; groups
 use the other hues and, when these run out, another shape.
 """

@@ -8,7 +8,6 @@ the next one.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -29,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgegraft.core.atomic import replacing
+from edgegraft.core.checks import check_weights
 from edgegraft.core.threads import resolve_jobs
 from edgegraft.errors import Argument, DiskFullError, FileFormatError, MemoryBudgetError
 from edgegraft.ingest.column_kinds import settled_schema
@@ -37,9 +37,9 @@ from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.frames import open_source
 from edgegraft.ingest.kinds import TableKind, table_kind
 from edgegraft.ingest.options import ReadOptions, enough, read_size
-from edgegraft.ingest.rows import Budget, OpenRows
+from edgegraft.ingest.rows import Budget, OpenRows, read_table
 from edgegraft.scale.store import FORMAT, DiskStore, StoreWriter, block_rows, write_store
-from edgegraft.table import Schema
+from edgegraft.table import PackedTable, Schema
 from edgegraft.table.blocks import SAMPLE_ROWS, StoredRows
 
 #: Bytes that stores may take together on disk, by default.
@@ -47,7 +47,6 @@ CACHE_SIZE = 32 << 30
 _SUFFIX = ".rows"
 _LOOKED_AT = 4  # blocks whose rows decide what whole numbers of few values are
 _ABANDONED = 3600.0  # seconds without a write, after which nobody writes any more
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @dataclass(frozen=True)
@@ -80,16 +79,18 @@ def cache_folder() -> Path:
 def open_rows(
     X: Any, schema: Schema | None, options: ReadOptions, weights: ArrayLike | None
 ) -> OpenRows:
-    """Return the rows of files or of a stream, within ``max_memory``; the plug-in of rows on disk.
+    """Return the rows of a table within ``max_memory``; the plug-in of rows on disk.
 
     Rows that fit there after all come in memory.
     """
     limit = read_size(options.max_memory or 0)
     check_limit(limit)
+    if isinstance(X, PackedTable):
+        return _in_memory(X, schema, limit, weights)
     size = CACHE_SIZE if options.cache_size is None else read_size(options.cache_size)
     folder = options.cache_dir
-    if folder is None and table_kind(X) is TableKind.STREAM:
-        folder = gettempdir()  # what a stream leaves on disk is not kept
+    if folder is None and table_kind(X) is not TableKind.PATH:
+        folder = gettempdir()  # the store of what has no files is not kept
     store = open_store(X, schema=schema, folder=folder, max_bytes=size, options=options)
     try:
         n_jobs = resolve_jobs(options.n_jobs)
@@ -101,6 +102,22 @@ def open_rows(
     except BaseException:
         store.close()
         raise
+
+
+def _in_memory(
+    X: PackedTable, schema: Schema | None, limit: int, weights: ArrayLike | None
+) -> OpenRows:
+    """Return a packed table, which is learned from in memory or not at all."""
+    needed = needed_for_all(X.n_rows, X.n_variables)
+    if needed > limit:
+        raise MemoryBudgetError(
+            f"a packed table is learned from in memory, and {X.n_rows:,} rows of {X.n_variables:,} "
+            f"columns may take {enough(needed)}: allow that (",
+            Argument("max_memory"),
+            ") or give the file or frame that it was packed from",
+        )
+    table = read_table(X, schema)
+    return OpenRows(table, None if weights is None else check_weights(weights, table.n_rows))
 
 
 def check_limit(limit: int) -> None:
@@ -160,7 +177,7 @@ def open_store(
     r"""Return the store of a table that need not fit in memory.
 
     `X` is whatever :func:`edgegraft.ingest.pack` takes. Stores of files are kept in `folder`, by
-    default that of :func:`cache_folder`, and found again as long as the files are the same; all
+    default :func:`cache_folder`, and found again as long as the files are the same; all
     stores of the folder take at most `max_bytes`. A store of anything else goes when the store is
     closed. Also refused: a file that changes while it is read, rows beyond `max_bytes`, a full
     disk. Nothing is left behind.
@@ -242,17 +259,14 @@ def _roomy(folder: Path) -> Iterator[None]:
     """Report a full disk with what to do about it."""
     try:
         yield
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        full = DiskFullError(
-            f"the disk of '{folder}' is full: the store of a table takes a byte for every "
-            "cell; free some space, or name another folder (",
+    except DiskFullError as error:
+        remedy = (
+            "; the store of a table takes a byte for every cell; free some space, or name another "
+            "folder (",
             Argument("cache_dir"),
-            ", or the environment variable EDGEGRAFT_CACHE). Nothing was left behind",
+            ", or the environment variable EDGEGRAFT_CACHE)",
         )
-        full.errno = error.errno
-        raise full from error
+        raise DiskFullError.at(folder, error, *remedy) from error
 
 
 def _clear(folder: Path) -> None:

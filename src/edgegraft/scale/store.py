@@ -33,7 +33,7 @@ from edgegraft.ingest.encoder import Reading
 from edgegraft.ingest.findings import Findings
 from edgegraft.ingest.options import ReadOptions
 from edgegraft.ingest.sources import Source
-from edgegraft.kernels.counting.pairs import LANES
+from edgegraft.kernels.counting import LANES
 from edgegraft.table.blocks import RowStore
 from edgegraft.table.packed import Cells, PackedTable, empty_cells
 from edgegraft.table.schema import MISSING, Schema
@@ -63,7 +63,7 @@ FORMAT = ContainerFormat(
 class StoreWriter:
     """A store that is written block by block, from front to back, to an empty binary file.
 
-    There are so many `rows` per block; more than `max_bytes` are refused.
+    A block has `rows` rows; a store of more than `max_bytes` is refused.
     """
 
     def __init__(self, file: BinaryIO, rows: int, max_bytes: int | None = None) -> None:
@@ -205,14 +205,14 @@ class DiskStore(RowStore):
         self._widths = [read(f"widths.{p}").tolist() for p in range(len(self._parts))]
         n_blocks = -(-self.n_rows // max(1, rows))
         if rows < 1 or n_blocks < 1 or {len(widths) for widths in self._widths} != {n_blocks}:
-            raise self._file.damaged("its blocks are not those of its rows")
+            raise self._file.damaged("its blocks do not match its number of rows")
         self.starts = np.append(np.arange(0, self.n_rows, rows, dtype=np.int64), self.n_rows)
         order = sorted(i for part in self._parts for i in part if i != _SKIPPED)
         bounds = field("recode", lambda sizes: np.append(0, np.cumsum([int(n) for n in sizes])))
         recode = read("recode")
         whole = order == list(range(len(self.schema))) and bounds[-1] == len(recode)
         if not whole or self.n_missing.shape != (len(self.schema),):
-            raise self._file.damaged("its columns are not those of its schema")
+            raise self._file.damaged("its columns do not match its schema")
         self._recode: list[Codes] = []
         for i, states in enumerate(self.schema.n_states.tolist()):
             own = recode[bounds[i] : bounds[i + 1]]

@@ -2,7 +2,7 @@
 
 An effect is, to first order, a sum over rows of what each adds (:mod:`~edgegraft.learn.effects`).
 So an effect on other rows, or on rows with other weights, is one product of matrices away, with
-the information of all rows. Communities are those of the Leiden method (Traag, Waltman and van Eck
+the information of all rows. Communities are found by the Leiden method (Traag, Waltman and van Eck
 2019).
 """
 
@@ -172,7 +172,7 @@ def membership_stability(
 def case_dropping(
     model: PairwiseMRF, influence: RowInfluence, n: int, rng: np.random.Generator
 ) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
-    """Return how centralities of fewer rows correlate with those of all, and the coefficients."""
+    """Return the correlations of centralities of fewer rows and of all, and the coefficients."""
     edges, size, shares = model.edges, model.n_variables, np.arange(1, 10) / 10
     effects = [influence.without(share, n, rng) for share in shares.tolist()]
     columns: dict[str, NDArray[Any]] = {"share": shares}

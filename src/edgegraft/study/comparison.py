@@ -250,14 +250,14 @@ def _effects(
     """
     m, n_groups = len(tested.edges), len(data.names)
     z, error = np.full((2, n_groups, m), np.nan)
-    apart, unsure = np.full((2, m), np.nan)
+    difference, unsure = np.full((2, m), np.nan)
     scale = _scales(reference, tested.effect)
     for k, edge in enumerate(tested.edges):
         for g, one in enumerate(edge.estimates):
             if one is not None:
                 z[g, k], error[g, k] = _sized(scores, k, one, scale[k])
         if edge.difference is not None:
-            apart[k], unsure[k] = _sized(scores, k, edge.difference, scale[k])
+            difference[k], unsure[k] = _sized(scores, k, edge.difference, scale[k])
     signed = np.array([scores.signed(k) for k in range(m)], bool)
     columns: dict[str, NDArray[Any]] = {"signed": signed}
     for g, name in enumerate(data.names):
@@ -271,11 +271,11 @@ def _effects(
         spread = np.fmax.reduce(effect) - np.fmin.reduce(effect)
         return columns | {"difference": np.where(several, spread, np.nan)}
     # A difference of signed effects is that on the scale of atanh times a mean slope of tanh.
-    clear = np.abs(apart) > _ROUNDING
+    clear = np.abs(difference) > _ROUNDING
     steep = 1.0 - effect[0] ** 2
-    steep[clear] = (effect[1] - effect[0])[clear] / apart[clear]
+    steep[clear] = (effect[1] - effect[0])[clear] / difference[clear]
     for end, times in (("", 0.0), ("_low", -NORMAL), ("_high", NORMAL)):
-        own = apart + times * unsure
+        own = difference + times * unsure
         columns[f"difference{end}"] = np.where(signed, own * steep, np.tanh(own))
     return columns
 

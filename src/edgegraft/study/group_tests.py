@@ -8,7 +8,7 @@ the same in all groups, what a common value explains is removed from every score
 
 The last group follows from the others and is left out. As the judge of edges does, tests divide by
 the design effect, the variance over the rows or clusters in units of the model's, and test linear
-and further scores apart. A direction in which a group has no rows, such as a category that it
+and further scores separately. A direction in which a group has no rows, such as a category that it
 lacks, has no variance and is not tested.
 """
 
@@ -241,7 +241,7 @@ def judge_equality(data: GroupRows, scores: list[EdgeScores | None], linear: Mas
     pooled = _judge(score, by_model, by_rows, linear).p_value
     total = np.linalg.pinv(information)
     common, steps = total @ score, total @ step
-    apart = np.concatenate([group.score - group.information @ common for group in each[:-1]])
+    contrasts = np.concatenate([group.score - group.information @ common for group in each[:-1]])
     loadings = {
         h: np.concatenate(
             [
@@ -251,7 +251,7 @@ def judge_equality(data: GroupRows, scores: list[EdgeScores | None], linear: Mas
         )
         for h in range(len(each))
     }
-    verdict = _judge(apart, *_variances(data, each, loadings), np.tile(linear, len(each) - 1))
+    verdict = _judge(contrasts, *_variances(data, each, loadings), np.tile(linear, len(each) - 1))
     centred = np.empty((len(data.groups), size))
     for g, group in enumerate(each):
         rows, moved = data.of(g), group.step - group.information @ steps

@@ -46,7 +46,7 @@ class GroupRows:
     names: tuple[str, ...]  # of the groups
     groups: Integers  # the group of each row
     weights: Floats
-    sampling: bool  # whether the weights are those of a sample
+    sampling: bool  # whether the weights are sampling weights
     clusters: Integers | None  # of each row; rows of a cluster are not independent
 
     def of(self, g: int) -> Integers:
@@ -74,7 +74,7 @@ def read_groups(
     clusters: str | ArrayLike | None,
     options: ReadOptions,
 ) -> GroupRows:
-    """Read a table whose groups and clusters are columns of it, or arrays beside it.
+    """Read a table whose groups and clusters are columns of it, or separate arrays.
 
     Rows without a group, or without a cluster, are left out with a warning.
     """

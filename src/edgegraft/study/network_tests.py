@@ -71,7 +71,7 @@ class ComparedEdges(NamedTuple):
     n: int  # variables
 
     def q_values(self, p: Floats) -> Floats:
-        """Return q-values, of the two kinds of edges apart."""
+        """Return q-values, for each of the two kinds of edges."""
         out = np.empty(len(p))
         out[self.common] = q_values(p[self.common], int(self.common.sum()))
         others = self.n * (self.n - 1) // 2 - int(self.common.sum())
@@ -92,7 +92,7 @@ class EqualityTests(NamedTuple):
         return np.array([edge.verdict.p_value for edge in self.edges])
 
     def network_p_value(self, chosen: ComparedEdges, variable: int | None = None) -> float:
-        """Return the p-value of all edges together, or of those of a variable.
+        """Return the p-value of all edges together, or of a variable's edges.
 
         Edges without information do not count. Those that only a group has are corrected for all
         pairs that they are the best of, and have a tenth of the level.
@@ -216,17 +216,17 @@ def permuted_tests(
     columns = np.column_stack([*(column for part in parts for column, _ in part), *along])
     total = columns.sum(axis=0)
     shares = np.bincount(data.groups, data.weights) / data.weights.sum()
-    apart = np.empty((len(shares), len(labels), len(total)))
-    rest = np.broadcast_to(total, apart.shape[1:]).copy()
+    differences = np.empty((len(shares), len(labels), len(total)))
+    rest = np.broadcast_to(total, differences.shape[1:]).copy()
     for g, share in enumerate(shares):
         sums = rest
         if g < len(shares) - 1:
             sums = (labels == g).astype(np.float64) @ columns
             rest -= sums
-        apart[g] = (sums - share * total) / np.sqrt(share)
+        differences[g] = (sums - share * total) / np.sqrt(share)
     white = len(total) - len(found)
-    statistics = np.square(apart[:, :, :white]).sum(axis=0)
-    return PermutedTests(_p_values(statistics, parts, len(shares) - 1), apart[:, :, white:])
+    statistics = np.square(differences[:, :, :white]).sum(axis=0)
+    return PermutedTests(_p_values(statistics, parts, len(shares) - 1), differences[:, :, white:])
 
 
 def _whitened(data: GroupRows, edge: EdgeEquality, linear: Mask) -> list[tuple[Floats, float]]:

@@ -60,7 +60,7 @@ class LaggedRows(NamedTuple):
 def lagged(
     X: Any, lags: int = 1, *, subject: str | None = None, time: str | None = None, **reading: Any
 ) -> LaggedRows:
-    """Return rows with the values of earlier rows beside their own.
+    """Return rows with the values of earlier rows in columns of their own.
 
     Parameters
     ----------

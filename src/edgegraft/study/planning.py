@@ -141,7 +141,7 @@ def plan(
         Degrees of freedom of a test: 1 for ordered or binary columns, ``(s - 1) (t - 1)`` for
         unordered ones of s and t states.
     fdr : float, optional
-        By default that of the fit, or of :class:`~edgegraft.learn.Plan`.
+        By default the fit's, or the default of :class:`~edgegraft.learn.Plan`.
     rows : array of int, optional
         Rows of the curve; by default from a tenth to four times the rows needed.
     n_simulations : int, default 0

@@ -17,7 +17,7 @@ times that, for effects .1 to .4 and two to four neighbours. The estimate of ``r
 
 Every neighbour takes a row. An edge is found if its p-value passes the level that the false
 discovery rate leaves, which depends on how many are found: statistics of all edges are drawn
-together, and cut as those of a fit are. Edges that are not found explain nothing beside the others:
+together, and cut as in a fit. Edges that are not found explain nothing given the others:
 ``m`` becomes smaller by their share, strong edges counting by their size.
 
 Of a fit the size per row is ``(statistic - d) / N``, what chance adds being taken off. The root of
@@ -81,9 +81,9 @@ class PowerStudy(NamedTuple):
     def error(self, n_rows: float, now: float) -> float:
         """Return the standard error of the mean power if sizes were estimated from `now` rows."""
         centre = self._centre(n_rows)
-        apart = self._found(centre + _STEP) - self._found(np.maximum(centre - _STEP, 0.0))
+        gradient = self._found(centre + _STEP) - self._found(np.maximum(centre - _STEP, 0.0))
         scale = np.sqrt(free_rows(n_rows, self.beside) / free_rows(now, self.beside))
-        return float(scale * np.sqrt(np.square(apart / (2 * _STEP)).sum()) / len(apart))
+        return float(scale * np.sqrt(np.square(gradient / (2 * _STEP)).sum()) / len(gradient))
 
     def _centre(self, n_rows: float) -> Floats:
         """Return the roots of the noncentralities, what is not found explaining nothing."""

@@ -98,11 +98,11 @@ class NetworkReading:
         columns are ``first`` and ``second`` (``A -- B``), ``difference``, ``low`` and ``high`` (95
         %), without a correction for their number.
         """
-        apart, error = self.influence.differences()
+        difference, error = self.influence.differences()
         ends = zip(self.edges["first"], self.edges["second"], strict=True)
         names = np.array([f"{a} -- {b}" for a, b in ends], object)
         one, other = np.triu_indices(len(names), 1)
-        found, spread = apart[one, other], NORMAL * error[one, other]
+        found, spread = difference[one, other], NORMAL * error[one, other]
         columns = {"first": names[one], "second": names[other]}
         return columns | {"difference": found, "low": found - spread, "high": found + spread}
 
@@ -139,7 +139,7 @@ def read_network(
     X : table
         The rows of the fit.
     sample_weight : array of float, optional
-        Of these rows; whole numbers count equal rows, others are those of a sample.
+        Of these rows; whole numbers count equal rows, others are sampling weights.
     clusters : str or array, shape (n_rows,), optional
         A column of the table, or a label per row: rows of a person or a school, which are resampled
         and dropped together.

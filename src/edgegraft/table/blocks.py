@@ -114,7 +114,7 @@ class TableRows(Rows):
         yield work(self, *(values[0] for values in each))
 
     def derive(self, key: Any, make: Callable[[TableRows], Result]) -> Result:
-        """Return ``make(self)``, computed once for each key; it must be small beside the table."""
+        """Return ``make(self)``, computed once for each key; much smaller than the table."""
         if key not in self._derived:
             self._derived[key] = make(self)
         found: Result = self._derived[key]

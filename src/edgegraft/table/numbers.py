@@ -1,7 +1,7 @@
 """The numbers that states of a column stand for, how they are spread within a level, and scores.
 
 A level of a numeric column is an interval of which the data's mean is known. Within it numbers are
-taken to have the density ``exp(rate x)`` that has this mean: that of largest entropy, uniform if
+taken to have the density ``exp(rate x)`` that has this mean: the one of largest entropy, uniform if
 the mean is in the middle, falling in the level of a long tail. A state whose label is a number is
 an interval of one point. Whole numbers are rounded, within their level.
 """

@@ -21,8 +21,7 @@ from edgegraft.core.checks import check_codes
 from edgegraft.core.container import ContainerFormat, ContainerReader, write_container
 from edgegraft.errors import DataError
 from edgegraft.kernels.conditionals.lanes import LANES as ROW_LANES
-from edgegraft.kernels.counting.bitplanes import pack_columns
-from edgegraft.kernels.counting.pairs import LANES, Planes
+from edgegraft.kernels.counting import LANES, Planes, pack_columns
 from edgegraft.table.schema import Schema
 
 Cells = NDArray[np.unsignedinteger[Any]]

@@ -1,4 +1,4 @@
-"""One conditional on distinct rows: its likelihood with derivatives, and scores along directions.
+"""One conditional on distinct rows: their numbers, likelihood, derivatives and scores of rows.
 
 A column with states ``a`` has ``q`` free intercepts and ``k`` coordinates ``own[a]``; its
 neighbours show the sparse features ``z`` in a configuration ``g`` of their states. With ``n[g, a]``
@@ -20,6 +20,7 @@ from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.conditionals.row_conditionals import normalise
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}  # sums may be reordered; nothing is assumed finite
+_SPREAD = np.int64(-7046029254386353131)  # 2^64 over the golden ratio (Knuth 6.4)
 
 
 class Design(NamedTuple):
@@ -32,6 +33,41 @@ class Design(NamedTuple):
     phi: NDArray[np.float64]  # features of the neighbours' states, one after the other
     at: NDArray[np.int64]  # (neighbours,) where those of each begin in `phi`
     start: NDArray[np.int64]  # (neighbours + 1,) first feature of each, from 0
+
+
+@kernel
+def number_codes(code, table, place, first):
+    """Give distinct codes numbers in the order in which they appear; return how many there are.
+
+    `place` is the number of each row's code, `first` the row in which it appears. `table` has a
+    cell of -1 for every code, or a power of two of them, more than rows, into which codes are
+    spread.
+    """
+    n, mask, spread = 0, table.size - 1, code.size > 0 and code.max() >= table.size
+    for r in range(code.size):
+        at = code[r]
+        if spread:
+            at = (at * _SPREAD >> 20) & mask
+            while table[at] >= 0 and code[first[table[at]]] != code[r]:
+                at = (at + 1) & mask
+        if table[at] < 0:
+            table[at] = n
+            first[n] = r
+            n += 1
+        place[r] = table[at]
+    return n
+
+
+@kernel
+def add_rows(scores, place, states, rows, out):
+    """Add to each row of `out` the scores of its configuration and state.
+
+    `states` are those of all rows; only `rows` are in a configuration, or all if there are none.
+    """
+    for r in range(place.size):
+        row = rows[r] if rows.size else r
+        for w in range(out.shape[1]):
+            out[row, w] += scores[place[r], states[row], w]
 
 
 @helper
@@ -72,16 +108,18 @@ def _predict(design, theta, columns, values, n, p):
 def derive(design, theta, gradient, information):
     """Write gradient and information of the log-likelihood, and return its value.
 
-    Of the information the lower triangle is written. Covariances of the coordinates are packed, so
-    that what a row adds to a pair of features is one vector.
+    Of the information the lower triangle is written; none if it has no cells. Covariances of the
+    coordinates are packed, so that what a row adds to a pair of features is one vector.
     """
+    bends = information.size > 0
     (n_rows, s), d = design.counts.shape, design.start[-1]
     k, q = design.own.shape[1], design.free.shape[1]
     size = k * (k + 1) // 2
     columns, values = np.empty(d, np.int64), np.empty(d)
     p, rest, mean, mean_free = np.empty(s), np.empty(s), np.empty(k), np.empty(q)
     spread, cross, whole = np.empty(size), np.empty(k * q), np.zeros((q, q))
-    inner, beside = np.zeros((d * (d + 1) // 2, size)), np.zeros((d, k * q))
+    some = d if bends else 0
+    inner, beside = np.zeros((some * (some + 1) // 2, size)), np.zeros((some, k * q))
     sums = np.zeros((d, k))
     gradient[:] = 0.0
     out = 0.0
@@ -96,6 +134,19 @@ def derive(design, theta, gradient, information):
                 out += count * np.log(max(p[a], 1e-300))
         for a in range(s):
             rest[a] = design.counts[g, a] - total * p[a]
+        for m in range(k):
+            shown = 0.0
+            for a in range(s):
+                shown += rest[a] * design.own[a, m]
+            mean[m] = shown
+        for f in range(q):
+            for a in range(s):
+                gradient[f] += rest[a] * design.free[a, f]
+        for x in range(n):
+            for m in range(k):
+                sums[columns[x], m] += values[x] * mean[m]
+        if not bends:
+            continue
         spread[:] = 0.0
         cross[:] = 0.0
         mean[:] = 0.0
@@ -105,7 +156,6 @@ def derive(design, theta, gradient, information):
             for f in range(q):
                 if design.free[a, f] != 0.0:
                     mean_free[f] += p[a]
-                    gradient[f] += rest[a]
                     whole[f, f] += share
                     for m in range(k):
                         cross[m * q + f] += share * design.own[a, m]
@@ -127,15 +177,8 @@ def derive(design, theta, gradient, information):
         for f in range(q):
             for h in range(f + 1):
                 whole[f, h] -= total * mean_free[f] * mean_free[h]
-        for m in range(k):
-            shown = 0.0
-            for a in range(s):
-                shown += rest[a] * design.own[a, m]
-            mean[m] = shown
         for x in range(n):
             column, value = columns[x], values[x]
-            for m in range(k):
-                sums[column, m] += value * mean[m]
             add = beside[column]
             for m in range(k * q):
                 add[m] += value * cross[m]
@@ -144,13 +187,17 @@ def derive(design, theta, gradient, information):
                 add, weight = inner[first + columns[y]], value * values[y]
                 for m in range(size):
                     add[m] += weight * spread[m]
+    for x in range(d):
+        for m in range(k):
+            gradient[q + x * k + m] = sums[x, m]
+    if not bends:
+        return out
     for f in range(q):
         for h in range(f + 1):
             information[f, h] = whole[f, h]
     for x in range(d):
         row = q + x * k
         for m in range(k):
-            gradient[row + m] = sums[x, m]
             for f in range(q):
                 information[row + m, f] = beside[x, m * q + f]
         for y in range(x + 1):

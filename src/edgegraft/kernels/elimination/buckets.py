@@ -7,6 +7,10 @@ clique's variables meets the clique's table in alternating groups of axes,
 
 the last group being shared. A group is one axis of the walk: neighbouring axes of one kind are
 merged, the two innermost groups are plain loops, and only the rest is counted like an odometer.
+
+Numbers are kept plain and scaled, which is exact as long as nothing underflows; every factor
+knows the logarithm of the ratio of its largest to its smallest positive entry, and a bucket
+whose ratios add up to more than `SAFE_RANGE` is computed in logarithms instead. Zero stays zero.
 """
 
 from typing import NamedTuple
@@ -16,6 +20,8 @@ import numpy as np
 from edgegraft.kernels.compiler import helper, kernel
 
 SPREAD, MULTIPLY, ADD, REDUCE = range(4)  # what `meet` does
+#: exp(-600) is far from the smallest normal number, exp(-708), even after a sum's rounding.
+SAFE_RANGE = 600.0
 
 
 class JunctionTree(NamedTuple):
@@ -169,3 +175,91 @@ def meet(walk, small, large, how):
                     few[t] += many[t]
             cell += run
         position = _advance(walk, position)
+
+
+class Messages(NamedTuple):
+    """Messages, each scaled to a largest entry of one (or of zero in logarithms)."""
+
+    values: np.ndarray
+    spread: np.ndarray  # (n,) log of largest over smallest positive
+    in_logs: np.ndarray  # (n,) bool
+
+
+@helper
+def is_safe(k, tree, potentials, messages):
+    """Return whether plain numbers cannot underflow in bucket `k`."""
+    total = potentials.range[k]
+    for x in range(tree.child_start[k], tree.child_start[k + 1]):
+        total += messages.spread[tree.child[x]]
+        if messages.in_logs[tree.child[x]]:
+            return False
+    return total <= SAFE_RANGE
+
+
+@helper
+def _local_product(k, tree, values, in_logs, local):
+    """Write the product (sum, in logs) of what ends in bucket `k` over its original neighbours.
+
+    Axes are added from the innermost outwards, so all steps together cost twice the last.
+    """
+    s = tree.states[k]
+    for a in range(s):
+        local[a] = values[tree.node_block[k] + a]
+    cells = s
+    for e in range(tree.local_start[k + 1] - 1, tree.local_start[k] - 1, -1):
+        s_other = tree.states[tree.other[e]]
+        inner = local[:cells]
+        for b in range(s_other - 1, -1, -1):  # b = 0 last: it overwrites what the others read
+            at = tree.edge_block[e] + b * s
+            outer = local[b * cells : (b + 1) * cells]
+            if in_logs:
+                _add_cyclic(inner, values[at : at + s], outer)
+            else:
+                _multiply_cyclic(inner, values[at : at + s], outer)
+        cells *= s_other
+    return cells
+
+
+@helper
+def _multiply_cyclic(inner, factor, outer):
+    s = factor.shape[0]
+    if s == 2:  # by far the most common size, and the only one that vectorises
+        first, second = factor
+        for r in range(inner.shape[0] // 2):
+            outer[2 * r] = inner[2 * r] * first
+            outer[2 * r + 1] = inner[2 * r + 1] * second
+    else:
+        for r in range(inner.shape[0] // s):
+            for a in range(s):
+                outer[r * s + a] = inner[r * s + a] * factor[a]
+
+
+@helper
+def _add_cyclic(inner, term, outer):
+    s = term.shape[0]
+    for r in range(inner.shape[0] // s):
+        for a in range(s):
+            outer[r * s + a] = inner[r * s + a] + term[a]
+
+
+@helper
+def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
+    """Write ``f_k`` (its logarithm, if `in_logs`) to `clique`; return its number of cells."""
+    values = potentials.logs if in_logs else potentials.weight
+    n_local = _local_product(k, tree, values, in_logs, local)
+    scope = tree.scope[tree.scope_start[k] : tree.scope_start[k + 1]]
+    own = tree.other[tree.local_start[k] : tree.local_start[k + 1]]
+    cells = (tree.message_start[k + 1] - tree.message_start[k]) * tree.states[k]
+    plan(walk, k, scope, own, tree.states)
+    meet(walk, local[:n_local], clique, SPREAD)
+    for x in range(tree.child_start[k], tree.child_start[k + 1]):
+        c = tree.child[x]
+        message = messages.values[tree.message_start[c] : tree.message_start[c + 1]]
+        part = tree.scope[tree.scope_start[c] : tree.scope_start[c + 1] - 1]
+        plan(walk, k, scope, part, tree.states)
+        if not in_logs:
+            meet(walk, message, clique[:cells], MULTIPLY)
+        else:
+            logs = message if messages.in_logs[c] else np.log(message)
+            meet(walk, logs, clique[:cells], ADD)
+    return cells

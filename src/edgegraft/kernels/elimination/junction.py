@@ -12,109 +12,25 @@ and going down nothing is divided by a message that could have lost digits:
 ``f_k`` is rebuilt on the way down instead of stored, and ``p(N_c)`` overwrites ``m_c``, so memory
 is the messages alone plus one clique. On a forest this is the two sweeps and nothing else.
 
-Numbers are kept plain and scaled, which is exact as long as nothing underflows; every factor
-knows the logarithm of the ratio of its largest to its smallest positive entry, and a bucket
-whose ratios add up to more than `SAFE_RANGE` is computed in logarithms instead. Zero stays zero.
+Assignments, the most probable one and exact independent samples, are found on the way down too:
+``x_k`` is chosen given ``N_k``, by ``argmax f_k`` with maxima for messages, or by a draw from
+``p(x_k | N_k)``.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from edgegraft.kernels.compiler import helper, kernel
 
-from .buckets import ADD, MULTIPLY, REDUCE, SPREAD, meet, new_walk, plan
-
-#: exp(-600) is far from the smallest normal number, exp(-708), even after a sum's rounding.
-SAFE_RANGE = 600.0
-
-
-class Messages(NamedTuple):
-    """Messages, each scaled to a largest entry of one (or of zero in logarithms)."""
-
-    values: np.ndarray
-    spread: np.ndarray  # (n,) log of largest over smallest positive
-    in_logs: np.ndarray  # (n,) bool
-
-
-@helper
-def is_safe(k, tree, potentials, messages):
-    """Return whether plain numbers cannot underflow in bucket `k`."""
-    total = potentials.range[k]
-    for x in range(tree.child_start[k], tree.child_start[k + 1]):
-        total += messages.spread[tree.child[x]]
-        if messages.in_logs[tree.child[x]]:
-            return False
-    return total <= SAFE_RANGE
-
-
-@helper
-def _local_product(k, tree, values, in_logs, local):
-    """Write the product (sum, in logs) of what ends in bucket `k` over its original neighbours.
-
-    Axes are added from the innermost outwards, so all steps together cost twice the last.
-    """
-    s = tree.states[k]
-    for a in range(s):
-        local[a] = values[tree.node_block[k] + a]
-    cells = s
-    for e in range(tree.local_start[k + 1] - 1, tree.local_start[k] - 1, -1):
-        s_other = tree.states[tree.other[e]]
-        inner = local[:cells]
-        for b in range(s_other - 1, -1, -1):  # b = 0 last: it overwrites what the others read
-            at = tree.edge_block[e] + b * s
-            outer = local[b * cells : (b + 1) * cells]
-            if in_logs:
-                _add_cyclic(inner, values[at : at + s], outer)
-            else:
-                _multiply_cyclic(inner, values[at : at + s], outer)
-        cells *= s_other
-    return cells
-
-
-@helper
-def _multiply_cyclic(inner, factor, outer):
-    s = factor.shape[0]
-    if s == 2:  # by far the most common size, and the only one that vectorises
-        first, second = factor
-        for r in range(inner.shape[0] // 2):
-            outer[2 * r] = inner[2 * r] * first
-            outer[2 * r + 1] = inner[2 * r + 1] * second
-    else:
-        for r in range(inner.shape[0] // s):
-            for a in range(s):
-                outer[r * s + a] = inner[r * s + a] * factor[a]
-
-
-@helper
-def _add_cyclic(inner, term, outer):
-    s = term.shape[0]
-    for r in range(inner.shape[0] // s):
-        for a in range(s):
-            outer[r * s + a] = inner[r * s + a] + term[a]
-
-
-@helper
-def fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique):
-    """Write ``f_k`` (its logarithm, if `in_logs`) to `clique`; return its number of cells."""
-    values = potentials.logs if in_logs else potentials.weight
-    n_local = _local_product(k, tree, values, in_logs, local)
-    scope = tree.scope[tree.scope_start[k] : tree.scope_start[k + 1]]
-    own = tree.other[tree.local_start[k] : tree.local_start[k + 1]]
-    cells = (tree.message_start[k + 1] - tree.message_start[k]) * tree.states[k]
-    plan(walk, k, scope, own, tree.states)
-    meet(walk, local[:n_local], clique, SPREAD)
-    for x in range(tree.child_start[k], tree.child_start[k + 1]):
-        c = tree.child[x]
-        message = messages.values[tree.message_start[c] : tree.message_start[c + 1]]
-        part = tree.scope[tree.scope_start[c] : tree.scope_start[c + 1] - 1]
-        plan(walk, k, scope, part, tree.states)
-        if not in_logs:
-            meet(walk, message, clique[:cells], MULTIPLY)
-        else:
-            logs = message if messages.in_logs[c] else np.log(message)
-            meet(walk, logs, clique[:cells], ADD)
-    return cells
+from .buckets import (
+    REDUCE,
+    SAFE_RANGE,
+    Messages,
+    fill_clique,
+    is_safe,
+    meet,
+    new_walk,
+    plan,
+)
 
 
 @helper
@@ -201,7 +117,7 @@ def collect(tree, potentials, maximise):
 
 
 @helper
-def condition_rows(clique, s, n_rows, in_logs):
+def _condition_rows(clique, s, n_rows, in_logs):
     """Turn ``f_k`` into ``p(x_k | N_k)``; rows of configurations that cannot occur become zero."""
     for r in range(n_rows):
         row = clique[r * s : r * s + s]
@@ -231,7 +147,7 @@ def distribute(tree, potentials, messages, out):
         s = tree.states[k]
         in_logs = not is_safe(k, tree, potentials, messages)
         cells = fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique)
-        condition_rows(clique, s, cells // s, in_logs)
+        _condition_rows(clique, s, cells // s, in_logs)
         if cells > s:
             above = messages.values[tree.message_start[k] : tree.message_start[k + 1]]
             for r in range(above.shape[0]):
@@ -283,3 +199,69 @@ def _sum_cyclic(table, out):
     for r in range(table.shape[0] // s):
         for a in range(s):
             out[a] += table[r * s + a]
+
+
+@kernel
+def trace_back(tree, logs, messages, assignment):
+    """Write the maximising assignment, by variable; a cell of each child's message suffices."""
+    n = tree.variable.shape[0]
+    chosen = np.empty(n, np.int64)
+    scores = np.empty(tree.states.max() if n > 0 else 0)
+    for k in range(n - 1, -1, -1):
+        s = tree.states[k]
+        scores[:s] = logs[tree.node_block[k] : tree.node_block[k] + s]
+        for e in range(tree.local_start[k], tree.local_start[k + 1]):
+            at = tree.edge_block[e] + chosen[tree.other[e]] * s
+            for a in range(s):
+                scores[a] += logs[at + a]
+        for x in range(tree.child_start[k], tree.child_start[k + 1]):
+            c = tree.child[x]
+            row = 0
+            for y in range(tree.scope_start[c], tree.scope_start[c + 1] - 1):
+                row = row * tree.states[tree.scope[y]] + chosen[tree.scope[y]]
+            at = tree.message_start[c] + row * s
+            for a in range(s):
+                scores[a] += messages.values[at + a]
+        chosen[k] = np.argmax(scores[:s])
+        assignment[tree.variable[k]] = chosen[k]
+
+
+@kernel
+def draw(tree, potentials, messages, uniform, out):
+    """Write one sample per column to `out`, row ``v`` for variable ``v``, from uniforms by bucket.
+
+    The states of a variable are written for all samples at once, while its conditional table is
+    at hand.
+    """
+    n, n_samples = uniform.shape
+    walk = new_walk(tree.largest[2])
+    clique = np.empty(tree.largest[0])
+    local = np.empty(tree.largest[1])
+    row = np.empty(n_samples, np.int64)
+    for k in range(n - 1, -1, -1):
+        s = tree.states[k]
+        in_logs = not is_safe(k, tree, potentials, messages)
+        cells = fill_clique(k, tree, potentials, messages, in_logs, walk, local, clique)
+        _condition_rows(clique, s, cells // s, in_logs)
+        row[:] = 0
+        for y in range(tree.scope_start[k], tree.scope_start[k + 1]):
+            j = tree.scope[y]
+            chosen = out[tree.variable[j]]
+            for r in range(n_samples):
+                row[r] = row[r] * tree.states[j] + chosen[r]
+        mine = out[tree.variable[k]]
+        for r in range(n_samples):
+            mine[r] = _pick(clique[row[r] * s : row[r] * s + s], uniform[k, r])
+
+
+@helper
+def _pick(probabilities, u):
+    """Return the state in whose share of [0, 1) `u` lies; never one of probability zero."""
+    last = 0
+    for a in range(probabilities.shape[0]):
+        if probabilities[a] > 0.0:
+            last = a
+            u -= probabilities[a]
+            if u < 0.0:
+                break
+    return last

@@ -1,15 +1,15 @@
 """Greedy elimination orderings: which variable to sum out next, without ever going over a budget.
 
 Summing out ``v`` makes its remaining neighbours ``N_v`` a clique and costs one table of
-``prod s_u`` cells over ``{v} | N_v``. The greedy rules take the vertex of least
+``prod s_u`` cells over ``{v} | N_v``. The greedy rule takes the vertex of least
 
     fill(v) = sum of c_a * c_b over the pairs (a, b) of N_v that are not yet joined
 
-(``c = 1``: min-fill, ``c = s``: weighted min-fill) or of least table size, the other being the
-tie-break. Three things keep it near-linear on sparse graphs: a heap in which only the vertices
-whose key changed move, a hash set of edges (a fill count is ``d^2 / 2`` probes), and the budget
-itself: a vertex whose table would not fit is not a candidate, so its fill is never counted and
-``d`` stays at a few dozen whatever the hubs' degrees.
+(``c = 1``: min-fill, ``c = s``: weighted min-fill), of equals the one of the smallest table.
+Three things keep it near-linear on sparse graphs: a heap in which only the vertices whose key
+changed move, a hash set of edges (a fill count is ``d^2 / 2`` probes), and the budget itself: a
+vertex whose table would not fit is not a candidate, so its fill is never counted and ``d`` stays at
+a few dozen whatever the hubs' degrees.
 """
 
 from typing import NamedTuple
@@ -18,9 +18,6 @@ import numpy as np
 
 from edgegraft.kernels.compiler import helper, kernel
 from edgegraft.kernels.structures import discard, empty_heap, enlarged, join, joined, pop, put
-
-FILL_FIRST = 0
-SIZE_FIRST = 1
 
 
 class GrowingLists(NamedTuple):
@@ -41,11 +38,10 @@ class GrowingLists(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What is minimised, as arrays so that one compiled kernel serves every rule."""
+    """What is minimised."""
 
-    kind: np.ndarray  # (1,) FILL_FIRST or SIZE_FIRST
     weight: np.ndarray  # (n,) c of the fill
-    bias: np.ndarray  # (n,) added to what is minimised: noise, or a direction to sweep in
+    bias: np.ndarray  # (n,) added to the fill: noise, or a direction to sweep in
 
 
 @kernel
@@ -150,13 +146,8 @@ def _copy_lists(start, neighbour, log_states):
 
 @helper
 def _rank(v, lists, rule, heap):
-    """Put `v` in the place of its fill and its size."""
-    fill = lists.fill[v]
-    size = lists.size[v]
-    if rule.kind[0] == FILL_FIRST:
-        put(heap, v, fill + rule.bias[v], size)
-    else:
-        put(heap, v, size + rule.bias[v], fill)
+    """Put `v` in the place of its fill, then of its size."""
+    put(heap, v, lists.fill[v] + rule.bias[v], lists.size[v])
 
 
 @helper

@@ -8,6 +8,12 @@ GIL; callers give each thread chains of its own.
 
 If the product of several groups underflows (a hub whose neighbours disagree, or zero entries),
 that conditional is computed again in logarithms.
+
+Marginals are means of conditionals (Rao-Blackwell): unbiased, less noisy than counts of draws, and
+cells that no chain has visited still get their small probability.
+
+    P(x_i = a)          ~ mean of p_i(a | rest)
+    P(x_i = a, x_j = b) ~ mean of (p_i(a | rest) [x_j = b] + [x_i = a] p_j(b | rest)) / 2
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ import numpy as np
 from numba import njit
 
 from edgegraft.kernels.compiler import helper, kernel
+from edgegraft.kernels.gibbs.tables import NEVER
 
 #: Below this total a product of rows may have lost what mattered to underflow.
 TINY = 1e-200
@@ -69,19 +76,19 @@ def sweep(tables, state, streams, n_sweeps):
         for i in range(n):
             fill_uniform(streams, uniform)
             if tables.group_start[i + 1] - tables.group_start[i] == 1:
-                find_rows(tables, tables.group_start[i], state, row_at)
+                _find_rows(tables, tables.group_start[i], state, row_at)
                 _draw_from_cumulative(tables.values, row_at, tables.width[i], uniform, state[i])
             else:
-                weigh(tables, i, state, row_at, weights)
+                _weigh(tables, i, state, row_at, weights)
                 lowest = _draw_from_weights(weights, tables.states[i], uniform, state[i])
                 if lowest < TINY:
-                    n_rescued += rescue(tables, i, state, weights)
+                    n_rescued += _rescue(tables, i, state, weights)
                     _draw_from_weights(weights, tables.states[i], uniform, state[i])
     return n_rescued
 
 
 @helper
-def find_rows(tables, g, state, row_at):
+def _find_rows(tables, g, state, row_at):
     """Where, for each chain, the row of group `g` starts in the values."""
     row_at[:] = tables.group_value[g]
     for e in range(tables.group_entry[g], tables.group_entry[g + 1]):
@@ -109,7 +116,7 @@ def _count_passed(values, row_at, width, uniform, x):
 def _multiply_rows(tables, i, state, row_at, width, weights):
     first = tables.group_start[i]
     for g in range(first, tables.group_start[i + 1]):
-        find_rows(tables, g, state, row_at)
+        _find_rows(tables, g, state, row_at)
         for c in range(len(row_at)):
             at = row_at[c]
             for a in range(width):
@@ -161,7 +168,7 @@ def _draw_from_weights(weights, s, uniform, x):
 
 
 @helper
-def weigh(tables, i, state, row_at, weights):
+def _weigh(tables, i, state, row_at, weights):
     """Unnormalised conditionals of variable `i`, one row for each chain."""
     width = tables.width[i]
     if width == 4:
@@ -173,7 +180,7 @@ def weigh(tables, i, state, row_at, weights):
 
 
 @helper
-def rescue(tables, i, state, weights):
+def _rescue(tables, i, state, weights):
     """Replace the rows that underflowed; returns how many."""
     n_rescued = 0
     for c in range(state.shape[1]):
@@ -197,3 +204,82 @@ def _weigh_in_logs(tables, i, state, c, weights):
     top = weights[:s].max()
     for a in range(s):
         weights[a] = np.exp(weights[a] - top)
+
+
+@kernel
+def observe(tables, state, streams, thinning, first, draws, sums):
+    """Sweep `thinning` times, record, and so on; returns how many updates needed logarithms.
+
+    ``draws`` is ``(n, records, all chains)``, and these chains are `first` and the next.
+    """
+    n_rescued = 0
+    for t in range(draws.shape[1]):
+        n_rescued += sweep(tables, state, streams, thinning)
+        for i in range(state.shape[0]):
+            for c in range(state.shape[1]):
+                draws[i, t, first + c] = state[i, c]
+        add_moments(tables, state, sums)
+    return n_rescued
+
+
+@kernel
+def add_moments(tables, state, sums):
+    """Add conditional expectations to `sums`: once per node, once from each end of an edge."""
+    n, n_chains = state.shape
+    row_at = np.empty(n_chains, np.int64)
+    # A row of cumulative probabilities is one shorter than the conditional that it stands for.
+    p = np.empty((n_chains, max(tables.width.max(), tables.states.max())))
+    for i in range(n):
+        s = tables.states[i]
+        _conditionals(tables, i, state, row_at, p)
+        node = sums[tables.node_offset[i] : tables.node_offset[i] + s]
+        for c in range(n_chains):
+            for a in range(s):
+                node[a] += p[c, a]
+        first = tables.group_entry[tables.group_start[i]]
+        last = tables.group_entry[tables.group_start[i + 1]]
+        for e in range(first, last):
+            others = state[tables.neighbour[e]]
+            own_stride, other_stride = tables.own_stride[e], tables.other_stride[e]
+            for c in range(n_chains):
+                at = tables.table[e] + np.int64(others[c]) * other_stride
+                for a in range(s):
+                    sums[at + a * own_stride] += p[c, a]
+
+
+@helper
+def _conditionals(tables, i, state, row_at, p):
+    """Write ``p(x_i = a | rest)`` of every chain."""
+    s = tables.states[i]
+    if tables.group_start[i + 1] - tables.group_start[i] > 1:
+        _weigh(tables, i, state, row_at, p)
+        _rescue(tables, i, state, p)
+        for c in range(len(row_at)):
+            p[c, :s] /= p[c, :s].sum()
+        return
+    _find_rows(tables, tables.group_start[i], state, row_at)
+    for c in range(len(row_at)):
+        below = 0.0
+        for a in range(s):
+            upto = 1.0
+            if a < s - 1 and tables.values[row_at[c] + a] != NEVER:
+                upto = tables.values[row_at[c] + a]
+            p[c, a] = upto - below
+            below = upto
+
+
+@kernel
+def edge_terms(tables, theta, state):
+    """Return the sum of the edges' log-potentials `theta` in the state of each chain."""
+    total = np.zeros(state.shape[1])
+    for i in range(state.shape[0]):
+        own = state[i]
+        first = tables.group_entry[tables.group_start[i]]
+        last = tables.group_entry[tables.group_start[i + 1]]
+        for e in range(first, last):
+            if tables.neighbour[e] > i:
+                others = state[tables.neighbour[e]]
+                for c in range(len(total)):
+                    at = tables.table[e] + np.int64(own[c]) * tables.own_stride[e]
+                    total[c] += theta[at + np.int64(others[c]) * tables.other_stride[e]]
+    return total

@@ -1,10 +1,10 @@
-"""In which order messages are updated: all at once, or first those most out of date.
+"""In which order messages are updated: first those most out of date.
 
-*Flooding* computes every message from those of the sweep before. *Residual* updates one node at a
-time and in place: a node's priority is the sum of the changes of its incoming messages since it
-last answered. A message is non-expansive in the logarithms of what it is made from, so that sum
-bounds how far the node's answers are out of date: a node below the tolerance needs no work, and
-after a local change of the parameters only the nodes that the change reaches are visited.
+One node at a time is updated, in place: its priority is the sum of the changes of its incoming
+messages since it last answered. A message is non-expansive in the logarithms of what it is made
+from, so that sum bounds how far the node's answers are out of date: a node below the tolerance
+needs no work, and after a local change of the parameters only the nodes that the change reaches are
+visited.
 
 Before priorities decide, the nodes that start out of date are swept from the leaves to the roots
 of a spanning forest and back: on a forest that is exact and all there is to do. While much of a
@@ -25,43 +25,6 @@ from edgegraft.kernels.structures import empty_heap, pop, put
 SHARE_FOR_TRIP, MAX_TRIPS = 0.25, 10
 #: What a message is: plain probabilities, logarithms, logarithms of maxima.
 LINEAR, LOG, MAX = range(3)
-
-
-@kernel
-def flood(wiring, potentials, value, inverse, kind, damping, tol, max_iter, floor):
-    """Update all messages at once until none changes by more than `tol`.
-
-    Returns the messages, their reciprocals, the sweeps made and the largest change of the last.
-    """
-    start, links = wiring.start, wiring.links
-    states, node_offset = wiring.states, wiring.node_offset
-    unary, unary_exp = potentials.unary, potentials.unary_exp
-    tables, log_tables = potentials.tables, potentials.log_tables
-    rho = potentials.weight[wiring.edge]
-    wide = wide_nodes(wiring, potentials)
-    out, out_inverse = value.copy(), inverse.copy()
-    widest = states.max()
-    belief, cavity, product = np.empty(widest), np.empty(widest), np.empty(widest)
-    change = np.zeros(len(links))
-    n, nodes = len(states), np.arange(len(states))
-    residual = 0.0
-    for iteration in range(max_iter):
-        if kind == LINEAR:
-            linear_answers(
-                nodes, n, start, links, states, node_offset, unary, unary_exp, wide, tables, value,
-                inverse, out, out_inverse, damping, belief, cavity, product, change,
-            )  # fmt: skip
-        else:
-            log_answers(
-                nodes, n, start, links, states, node_offset, unary, rho, tables, log_tables, value,
-                out, damping, floor, kind == MAX, belief, cavity, product, change,
-            )  # fmt: skip
-        value, out = out, value
-        inverse, out_inverse = out_inverse, inverse
-        residual = change.max() if len(change) else 0.0
-        if residual <= tol * (1.0 - damping):
-            return value, inverse, iteration + 1, residual
-    return value, inverse, max_iter, residual
 
 
 @kernel
@@ -92,12 +55,12 @@ def chase(wiring, potentials, value, inverse, kind, damping, tol, max_updates, f
         if kind == LINEAR:
             linear_answers(
                 nodes, count, start, links, states, node_offset, unary, unary_exp, wide, tables,
-                value, inverse, value, inverse, damping, belief, cavity, product, change,
+                value, inverse, damping, belief, cavity, product, change,
             )  # fmt: skip
         else:
             log_answers(
                 nodes, count, start, links, states, node_offset, unary, rho, tables, log_tables,
-                value, value, damping, floor, kind == MAX, belief, cavity, product, change,
+                value, damping, floor, kind == MAX, belief, cavity, product, change,
             )  # fmt: skip
         updates += _pass_on(nodes, count, start, links, change, damping, key)
         if trips == MAX_TRIPS:

@@ -76,7 +76,7 @@ def _belief_by_logs(start, links, unary, at, value, i, s, out):
 @helper(fastmath=True)
 def linear_answers(
     nodes, count, start, links, states, node_offset, unary, unary_exp, wide, tables, value, inverse,
-    out, out_inverse, damping, belief, cavity, product, change,
+    damping, belief, cavity, product, change,
 ):  # fmt: skip
     """Write all messages out of the first `count` of `nodes`, and the `change` of each."""
     for q in range(count):
@@ -87,24 +87,24 @@ def linear_answers(
         if s == 2:
             _answers(
                 start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
-                out, out_inverse, damping, i, 2, belief, cavity, product, change,
+                damping, i, 2, belief, cavity, product, change,
             )  # fmt: skip
         elif s == 5:
             _answers(
                 start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
-                out, out_inverse, damping, i, 5, belief, cavity, product, change,
+                damping, i, 5, belief, cavity, product, change,
             )  # fmt: skip
         else:
             _answers(
                 start, links, unary, unary_exp, node_offset[i], wide[i], tables, value, inverse,
-                out, out_inverse, damping, i, s, belief, cavity, product, change,
+                damping, i, s, belief, cavity, product, change,
             )  # fmt: skip
 
 
 @helper(fastmath=True)
 def _answers(
-    start, links, unary, unary_exp, at, wide, tables, value, inverse, out, out_inverse, damping, i,
-    s, belief, cavity, product, change,
+    start, links, unary, unary_exp, at, wide, tables, value, inverse, damping, i, s, belief, cavity,
+    product, change,
 ):  # fmt: skip
     linear_belief(start, links, unary, unary_exp, at, value, i, s, wide, belief)
     for k in range(start[i], start[i + 1]):
@@ -113,10 +113,10 @@ def _answers(
             cavity[a] = belief[a] * inverse[m + a]
         if r == s:
             total = _multiply(tables, t, cavity, product, s, s)
-            change[k] = _store(product, total, value, inverse, out, out_inverse, damping, o, s)
+            change[k] = _store(product, total, value, inverse, damping, o, s)
         else:
             total = _multiply(tables, t, cavity, product, s, r)
-            change[k] = _store(product, total, value, inverse, out, out_inverse, damping, o, r)
+            change[k] = _store(product, total, value, inverse, damping, o, r)
 
 
 @helper(fastmath=True, forceinline=True)
@@ -135,7 +135,7 @@ def _multiply(tables, t, cavity, product, s, r):
 
 
 @helper(fastmath=True, forceinline=True)
-def _store(product, total, value, inverse, out, out_inverse, damping, o, r):
+def _store(product, total, value, inverse, damping, o, r):
     """Write a normalised, damped message and its reciprocals; return the relative change."""
     scale = (1.0 - damping) / total
     largest = 0.0
@@ -144,8 +144,8 @@ def _store(product, total, value, inverse, out, out_inverse, damping, o, r):
         moved = abs(new * inverse[o + b] - 1.0)
         if moved > largest:
             largest = moved
-        out[o + b] = new
-        out_inverse[o + b] = 1.0 / new
+        value[o + b] = new
+        inverse[o + b] = 1.0 / new
     return min(largest, MAX_CHANGE)
 
 
@@ -163,7 +163,7 @@ def log_belief(start, links, unary, rho, at, value, i, s, out):
 
 @helper
 def log_answers(
-    nodes, count, start, links, states, node_offset, unary, rho, tables, log_tables, value, out,
+    nodes, count, start, links, states, node_offset, unary, rho, tables, log_tables, value,
     damping, floor, maximise, belief, cavity, product, change,
 ):  # fmt: skip
     """Write all messages out of the first `count` of `nodes`, and the `change` of each.
@@ -183,11 +183,11 @@ def log_answers(
                 _max_product(log_tables, t, cavity, product, s, r)
             else:
                 sum_product(tables, log_tables, t, cavity, product, s, r)
-            change[k] = _store_log(product, value, out, damping, floor, o, r)
+            change[k] = _store_log(product, value, damping, floor, o, r)
 
 
 @helper(forceinline=True)
-def _store_log(product, value, out, damping, floor, o, r):
+def _store_log(product, value, damping, floor, o, r):
     """Write a damped log message with a maximum of 0; return its largest change."""
     top = product[0]
     for b in range(1, r):
@@ -197,7 +197,7 @@ def _store_log(product, value, out, damping, floor, o, r):
         old = value[o + b]
         new = (1.0 - damping) * (product[b] - top) + damping * old
         largest = max(largest, abs(max(new, floor) - max(old, floor)))
-        out[o + b] = new
+        value[o + b] = new
     return largest
 
 

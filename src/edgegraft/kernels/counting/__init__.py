@@ -1,1 +1,0 @@
-"""Codes, bit planes, counts of pairs."""
