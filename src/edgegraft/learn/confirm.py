@@ -59,12 +59,11 @@ _MAX_LOOKS = 3  # at pairs outside of the network; a budget, two are rarely need
 class _Doubt:
     """When more pairs of settled columns nearly pass than chance explains, and which do."""
 
-    #: of two columns' variances (geometric mean), left by the model, below which they are settled:
-    #: of the pairs that nearly pass, cold models have .01 to .1, surveys and other real tables, in
-    #: which weak pairs nearly pass without any confusion, .3 to .7 (docs/decisions/015)
-    settled: float = 0.2
-    #: chance pairs of a column at the level where pairs nearly pass, as at the search's threshold:
-    #: of `n` columns they are ``n / 2``, with a standard deviation of its root
+    #: of a column's variance, left by the model, below which its neighbours settle it: in cold
+    #: models .0 to .1, of pairs that nearly pass in surveys and other real tables, where weak pairs
+    #: nearly pass without any confusion, .3 to .7 (docs/decisions/015)
+    settled: float = 0.25
+    #: chance pairs of a column at the level where pairs nearly pass, as at the search's threshold
     per_column: float = 1.0
     excess: float = 2.0  # standard deviations beyond chance: about one table in 40
     #: the same of rivals: each costs the tests of true edges information, so they are few
@@ -78,9 +77,9 @@ class _Doubt:
         """Return the p-value below which chance has some of the pairs of each column."""
         return min(per_column / max(n - 1, 1), 1.0)
 
-    def limit(self, n: int) -> float:
-        """Return the number of pairs that chance explains."""
-        mean = 0.5 * self.per_column * n
+    def limit(self, n_settled: int, n: int) -> float:
+        """Return the number of pairs of settled columns that chance explains: a Poisson count."""
+        mean = 0.5 * n_settled * (n_settled - 1) * self.level(self.per_column, n)
         return mean + self.excess * float(np.sqrt(mean))
 
 
@@ -220,16 +219,21 @@ class _Decisions:
     def in_doubt(self) -> bool:
         """Whether more pairs of settled columns nearly pass than chance explains."""
         near = self._near(_DOUBT.per_column)
-        self._rivals = near if len(near) > _DOUBT.limit(self._n) else []
+        limit = _DOUBT.limit(int(self._settled().sum()), self._n)
+        self._rivals = near if len(near) > limit else []
         return bool(self._rivals)
+
+    def _settled(self) -> Mask:
+        """Return which columns have little variance left at the last fit."""
+        left, whole = self._rule.noise, self._search.penalty.noise
+        if left is None or whole is None:
+            return np.zeros(self._n, bool)
+        return np.asarray(left.spread**2 < _DOUBT.settled * whole.spread**2)
 
     def _near(self, per_column: float) -> list[Pair]:
         """Return the pairs of settled columns that nearly pass, the most significant first."""
-        pairs = np.array(self.violating, np.int64).reshape(-1, 2)
-        cells = np.ones(len(pairs), np.int64)
-        rules = self._rule, self._search.penalty
-        left, whole = (rule.edge_weights(pairs, cells) for rule in rules)
-        asked = _pairs(pairs[left < _DOUBT.settled * whole])
+        settled = self._settled()
+        asked = [(i, j) for i, j in self.violating if settled[i] and settled[j]]
         p = np.array([verdict.p_value for verdict in self._judge.ask(self._network, asked)])
         order = np.argsort(p, kind="stable")
         return [asked[k] for k in order if p[k] <= _DOUBT.level(per_column, self._n)]
