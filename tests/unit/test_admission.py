@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgegraft.conditional.admission import NULL, SIGNIFICANT, admit, bridge, dismiss, stand_ins
+from edgegraft.conditional.admission import NULL, admit, bridge, dismiss
 from edgegraft.conditional.judge import Verdict
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.learn.cut import Cut
@@ -72,17 +72,6 @@ def test_the_weakest_of_a_column_is_dropped_first(seed, edges):
     failing = [pair for pair, ok in zip(edges, passes, strict=True) if not ok]
     dismiss(network, judge, CUT, strengths={pair: -k for k, pair in enumerate(PAIRS)})
     assert not failing or failing[-1] not in network.edges
-
-
-@given(seeds, graphs, graphs)
-def test_stand_ins_are_not_significant_beside_their_rivals(seed, edges, rivals):
-    judge, network = MadeUp(seed), network_of(N, edges)
-    rivals = sorted(set(rivals) - set(edges))
-    found = stand_ins(network, rivals, judge)
-    assert network.edges == set(edges)
-    p = p_of(judge, network_of(N, [*edges, *rivals]), edges)
-    assert set(found) == {pair for pair, value in zip(edges, p, strict=True) if value > SIGNIFICANT}
-    assert all(verdict.p_value > SIGNIFICANT for verdict in found.values())
 
 
 @given(seeds, graphs, graphs)

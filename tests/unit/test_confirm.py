@@ -87,6 +87,31 @@ def test_a_model_in_doubt_is_built_in_the_order_of_a_joint_fit_and_named():
     assert (found.tests.q_value[found.kept] <= Plan().fdr).all()
 
 
+def test_weak_pairs_that_nearly_pass_are_no_doubt():
+    # A common cause that is not in the table: all pairs depend a little, as in a survey.
+    rng = np.random.default_rng(0)
+    cause = rng.random(1000) < 0.5
+    codes = (rng.random((1000, 16)) < 0.35 + 0.3 * cause[:, None]).astype(int)
+    found = discover(PackedTable.from_codes(codes))  # no warning
+    near = found.tests.p_value[~found.kept] < 1 / 15
+    assert near.sum() > 20  # where chance explains 8, and 14 with two standard deviations
+    assert len(edges_of(found)) > 15
+
+
+@pytest.mark.filterwarnings("ignore::edgegraft.errors.IdentificationWarning")
+@pytest.mark.parametrize(("n", "differ"), [(6, 0.005), (12, 0.001), (24, 0.002)])
+def test_columns_that_nearly_agree_leave_other_edges_alone(n, differ):
+    rng = np.random.default_rng(0)
+    first, other = rng.integers(0, 2, (2, 2000))
+    group = [first ^ (rng.random(2000) < differ) for _ in range(n)]
+    pair = [first ^ (rng.random(2000) < 0.2), other, other ^ (rng.random(2000) < 0.15)]
+    edges = edges_of(discover(PackedTable.from_codes(np.column_stack([*group, *pair]))))
+    outside = {(i, j) for i, j in edges if j >= n}
+    assert (n + 1, n + 2) in outside
+    assert outside - {(n + 1, n + 2)} in [{(i, n)} for i in range(n)]
+    assert edges - outside
+
+
 def test_links_of_copies_are_shown_once():
     codes = draw_tree([-1, *range(5)], 0.8, 2000)
     codes = np.column_stack((codes, 1 - codes[:, 2]))  # a copy by other names

@@ -1,9 +1,8 @@
 """Which pairs become edges: candidates are admitted, and what fails its test is dismissed.
 
-    dismiss    drop what is clearly null together, what else fails weakest first, vertex-disjoint
-    admit      ask candidates as additions, add what passes, strongest first and vertex-disjoint
-    stand_ins  edges that pairs which nearly pass explain away
-    bridge     a tree edge between components of the network is judged by its marginal dependence
+    dismiss  drop what is clearly null together, what else fails weakest first, vertex-disjoint
+    admit    ask candidates as additions, add what passes, strongest first and vertex-disjoint
+    bridge   a tree edge between components of the network is judged by its marginal dependence
 
 An edge of a spanning tree is spared while the others are judged: without a hub's edges, pairs of
 its leaves stand in for them and pass any test.
@@ -22,7 +21,6 @@ from edgegraft.core.types import Edges, Floats, Mask
 #: p-value from which edges that fail are dropped together even if they share a column: no hard case
 #: has another F1 if they are dropped one by one, in three times the rounds (python -m benchmarks)
 NULL = 0.01
-SIGNIFICANT = 0.05  # p-value that an edge needs beside its rivals: the usual level of one test
 MAX_ROUNDS = 50  # a budget: each round asks only what has changed
 
 
@@ -101,19 +99,6 @@ def admit(
             pair for pair in waiting if pair not in network.edges and used.intersection(pair)
         ]
     return last
-
-
-def stand_ins(network: Network, rivals: list[Pair], judge: Judge) -> dict[Pair, Verdict]:
-    """Return the edges that are not significant beside rivals, with their verdicts there.
-
-    Rivals are pairs that nearly pass: an edge may stand in for one that has too little information
-    of its own.
-    """
-    asked = sorted(network.edges)
-    network.add(set(rivals))
-    verdicts = dict(zip(asked, judge.ask(network, asked), strict=True))
-    network.drop(set(rivals))
-    return {pair: verdicts[pair] for pair in asked if verdicts[pair].p_value > SIGNIFICANT}
 
 
 def bridge(

@@ -23,12 +23,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from edgegraft.conditional.admission import admit, bridge, dismiss, stand_ins
+from edgegraft.conditional.admission import admit, bridge, dismiss
 from edgegraft.conditional.judge import UNTESTABLE, Judge, Network, Pair, Verdict, Verdicts
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, find_pairs
-from edgegraft.core.types import Edges, Mask, Tree
+from edgegraft.core.types import Edges, Floats, Mask, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.grafting.events import StopReason
 from edgegraft.grafting.loop import adopt
@@ -59,16 +59,16 @@ _MAX_LOOKS = 3  # at pairs outside of the network; a budget, two are rarely need
 class _Doubt:
     """When more pairs of settled columns nearly pass than chance explains, and which do."""
 
-    #: of two columns' variances (geometric mean), left by the model, below which they are settled:
-    #: of the pairs that nearly pass, cold models have .01 to .1, surveys and other real tables, in
-    #: which weak pairs nearly pass without any confusion, .3 to .7 (docs/decisions/015)
-    settled: float = 0.2
-    #: chance pairs of a column at the level where pairs nearly pass, as at the search's threshold:
-    #: of `n` columns they are ``n / 2``, with a standard deviation of its root
+    #: of a column's variance, left by the model, below which its neighbours settle it: in cold
+    #: models .0 to .1, of pairs that nearly pass in surveys and other real tables, where weak pairs
+    #: nearly pass without any confusion, .3 to .7 (docs/decisions/015)
+    settled: float = 0.25
+    #: chance pairs of a column at the level where pairs nearly pass, as at the search's threshold
     per_column: float = 1.0
     excess: float = 2.0  # standard deviations beyond chance: about one table in 40
     #: the same of rivals: each costs the tests of true edges information, so they are few
     rivals: float = 0.1
+    significant: float = 0.05  # p-value that an edge needs beside rivals: the usual one of a test
     #: times as many violating pairs as beside the tree, from which the joint order is worse: stars
     #: 4 and more, common cause and chain 1.7; cold models .9 to 1.3 (docs/decisions/015)
     worse: float = 1.5
@@ -77,9 +77,9 @@ class _Doubt:
         """Return the p-value below which chance has some of the pairs of each column."""
         return min(per_column / max(n - 1, 1), 1.0)
 
-    def limit(self, n: int) -> float:
-        """Return the number of pairs that chance explains."""
-        mean = 0.5 * self.per_column * n
+    def limit(self, n_settled: int, n: int) -> float:
+        """Return the number of pairs of settled columns that chance explains: a Poisson count."""
+        mean = 0.5 * n_settled * (n_settled - 1) * self.level(self.per_column, n)
         return mean + self.excess * float(np.sqrt(mean))
 
 
@@ -219,16 +219,21 @@ class _Decisions:
     def in_doubt(self) -> bool:
         """Whether more pairs of settled columns nearly pass than chance explains."""
         near = self._near(_DOUBT.per_column)
-        self._rivals = near if len(near) > _DOUBT.limit(self._n) else []
+        limit = _DOUBT.limit(int(self._settled().sum()), self._n)
+        self._rivals = near if len(near) > limit else []
         return bool(self._rivals)
+
+    def _settled(self) -> Mask:
+        """Return which columns have little variance left at the last fit."""
+        left, whole = self._rule.noise, self._search.penalty.noise
+        if left is None or whole is None:
+            return np.zeros(self._n, bool)
+        return np.asarray(left.spread**2 < _DOUBT.settled * whole.spread**2)
 
     def _near(self, per_column: float) -> list[Pair]:
         """Return the pairs of settled columns that nearly pass, the most significant first."""
-        pairs = np.array(self.violating, np.int64).reshape(-1, 2)
-        cells = np.ones(len(pairs), np.int64)
-        rules = self._rule, self._search.penalty
-        left, whole = (rule.edge_weights(pairs, cells) for rule in rules)
-        asked = _pairs(pairs[left < _DOUBT.settled * whole])
+        settled = self._settled()
+        asked = [(i, j) for i, j in self.violating if settled[i] and settled[j]]
         p = np.array([verdict.p_value for verdict in self._judge.ask(self._network, asked)])
         order = np.argsort(p, kind="stable")
         return [asked[k] for k in order if p[k] <= _DOUBT.level(per_column, self._n)]
@@ -257,11 +262,18 @@ class _Decisions:
         return True
 
     def drop_stand_ins(self) -> None:
-        """Drop edges that stand in for pairs which nearly pass."""
-        found = stand_ins(self._network, self._near(_DOUBT.rivals), self._judge)
-        self._network.drop(set(found) - set(_pairs(self._rules.required)))
+        """Drop edges that are not significant beside pairs which nearly pass, the weakest first."""
+        rivals, edges = set(self._near(_DOUBT.rivals)), set(self._network.edges)
+        strengths = {pair: self._verdicts[pair].statistic for pair in edges} | dict.fromkeys(
+            rivals, np.inf
+        )
+        spared = frozenset(rivals.union(_pairs(self._rules.required)))
+        self._network.add(rivals)
+        asked = dismiss(self._network, self._judge, _significant, spared, strengths)
+        self._network.drop(rivals)
+        dropped = {pair: asked[pair] for pair in edges if not self._has(pair)}
         self.dismiss()
-        self._verdicts |= found
+        self._verdicts |= dropped
 
     def bridge(self, tree: list[Pair]) -> None:
         """Add tree edges between parts of the network, if their columns depend."""
@@ -346,6 +358,10 @@ def test_all(search: SearchState, stages: Stages) -> Confirmation:
         model = refit(search, search.penalty.ridge)
     n, kept = len(objective.schema), np.ones(len(edges), bool)
     return Confirmation(tests, kept, [], Copies(np.arange(n)), model, search.penalty)
+
+
+def _significant(edges: Edges, p_values: Floats, n_others: int) -> Mask:
+    return np.asarray(p_values <= _DOUBT.significant)
 
 
 def _pairs(edges: Edges) -> list[Pair]:
