@@ -232,3 +232,12 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="row 9"):
         pack(reader)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_beyond_all_types_name_their_column(tmp_path):
+    path = tmp_path / "table.csv"
+    cells = ["9" * 5000 if k == 3 else str(k % 3) for k in range(60)]
+    path.write_text("a,b\n" + "".join(f"{cell},{k % 2}\n" for k, cell in enumerate(cells)))
+    assert pack(path).schema["a"].n_states == 4
+    with pytest.raises(DataTypeError, match="column 'a' holds numbers"):
+        pack({"a": [10**30, 1, 2, 1], "b": [0, 1, 0, 1]})

@@ -36,6 +36,7 @@ MISSING_TOKENS: frozenset[Any] = frozenset(
 )  # fmt: skip
 
 # A leading zero marks a code ("007"), not a number.
+_DIGITS = 20  # of a whole number of 64 bits, with its sign; Python reads 4,300 at most
 _INT = re.compile(r"[ \t]*[+-]?(0|[1-9][0-9]*)[ \t]*")
 _FLOAT = re.compile(
     r"[ \t]*[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*"
@@ -63,8 +64,8 @@ def infer_labels(texts: Sequence[str]) -> tuple[LabelKind, list[Label]]:
     if all(text in _BOOLS for text in texts):
         return LabelKind.BOOL, [_BOOLS[text] for text in texts]
     if all(_INT.fullmatch(text) for text in texts):
-        whole = [int(text) for text in texts]
-        if all(number in _INT64 for number in whole):
+        whole = [int(text) for text in texts if len(text.strip()) <= _DIGITS]
+        if len(whole) == len(texts) and all(number in _INT64 for number in whole):
             return LabelKind.INT, list(whole)
         return LabelKind.TEXT, list(texts)
     if all(_FLOAT.fullmatch(text) for text in texts):
@@ -83,7 +84,8 @@ def read_text_as(text: str, kind: type) -> Label:
         return _BOOLS.get(text, text)
     if kind in (int, float) and _FLOAT.fullmatch(text):
         # Equality, not type, matches labels: 1.0 finds the category 1.
-        return int(text) if _INT.fullmatch(text) else float(text)
+        whole = _INT.fullmatch(text) and len(text.strip()) <= _DIGITS
+        return int(text) if whole else float(text)
     return text
 
 

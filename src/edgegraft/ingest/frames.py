@@ -111,7 +111,7 @@ def to_arrow(name: str, column: Any) -> pa.Array | pa.ChunkedArray:
         if isinstance(column, np.ma.MaskedArray):
             return pa.array(column.data, mask=np.ma.getmaskarray(column), from_pandas=True)
         return pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowException, OverflowError) as error:
         raise _explain(name, column, error) from error
 
 
