@@ -67,8 +67,9 @@ class GraftedMRF(NetworkEstimator):
     max_time : float, optional
         Seconds after which the search ends. Tests and fits of its edges are completed.
     max_memory : int or str, optional
-        Bytes of memory that fitting files or a stream may take, such as ``"2 GiB"``. If the rows
-        do not fit, their codes are kept on disk and read in blocks: the search begins on a
+        Bytes of memory that fitting a table may take, such as ``"2 GiB"``; an array or a frame
+        takes its own besides, and a packed table that does not fit is an error. If the rows do
+        not fit, their codes are kept on disk and read in blocks: the search begins on a
         sample and ends over all rows, edges are tested on the sample (see
         :mod:`edgegraft.learn.stages`). By default files up to an eighth of the machine's memory
         are read as they are, and larger ones within half of it.
