@@ -190,18 +190,13 @@ class _Decisions:
     @property
     def in_doubt(self) -> bool:
         """Whether more pairs of settled columns nearly pass than chance explains."""
-        near = self._near(doubt.RULE.per_column)
-        limit = doubt.RULE.limit(int(self._settled.sum()), self._n)
-        self._rivals = near if len(near) > limit else []
+        near = self._near(doubt.RULE.per_column, doubt.RULE.settled)
+        self._rivals = near if len(near) > doubt.RULE.limit(self._n) else []
         return bool(self._rivals)
 
-    @property
-    def _settled(self) -> Mask:
-        return doubt.settled(self._rule, self._search.penalty, self._n)
-
-    def _near(self, per_column: float) -> list[Pair]:
+    def _near(self, per_column: float, share: float) -> list[Pair]:
         """Return the pairs of settled columns that nearly pass, the most significant first."""
-        settled = self._settled
+        settled = doubt.settled(self._rule, self._search.penalty, share, self._n)
         asked = [(i, j) for i, j in self.violating if settled[i] and settled[j]]
         p = np.array([verdict.p_value for verdict in self._judge.ask(self._network, asked)])
         order = np.argsort(p, kind="stable")
@@ -233,7 +228,8 @@ class _Decisions:
 
     def drop_stand_ins(self) -> None:
         """Drop edges that are not significant beside pairs which nearly pass, the weakest first."""
-        rivals, edges = set(self._near(doubt.RULE.rivals)), set(self._network.edges)
+        rivals = set(self._near(doubt.RULE.rivals, doubt.RULE.rivals_settled))
+        edges = set(self._network.edges)
         if not rivals:
             return
         strengths = {pair: self._verdicts[pair].statistic for pair in edges}
