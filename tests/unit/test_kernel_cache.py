@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -182,3 +183,12 @@ def test_no_two_kernel_files_share_a_name():
     # A kernel that is saved replaces those of other sources, which it knows by the file's name.
     names = [path.name for path in compiler.SHIPPED.parent.rglob("*.py") if path.stem != "__init__"]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("parts", [(), ("x",), (1, 2, 3, 4, 5, 6)])
+def test_a_file_that_is_read_and_cannot_be_rebuilt_is_one_that_is_not_there(tmp_path, parts):
+    run_once(SMALL, tmp_path)
+    for file in tmp_path.glob("edgegraft/*.nbc"):
+        file.write_bytes(pickle.dumps(parts))
+    assert run_once(SMALL, tmp_path)["compiled"] >= 1
+    assert run_once(SMALL, tmp_path)["compiled"] == 0

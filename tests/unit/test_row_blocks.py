@@ -153,7 +153,7 @@ def test_a_sample_of_everything_is_the_table(table, weights):
 
 def test_what_does_not_fit_is_refused(table):
     loss = Pseudolikelihood(in_blocks(table))
-    with pytest.raises(ModelError, match="not those of the table"):
+    with pytest.raises(ModelError, match="numbers of states"):
         loss.init(Layout([2, 2]))
     with pytest.raises(ModelError, match="shape"):
         loss.evaluate(np.zeros(3), loss.init(Layout(STATES)))

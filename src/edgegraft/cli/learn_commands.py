@@ -120,7 +120,7 @@ class Request:
             if version == _VERSION and set(request.settings) == {own.name for own in SETTINGS}:
                 return request
             fault = f"its version is {version!r}, not {_VERSION}"
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             fault = f"{error!r:.80}"
         raise FileFormatError(
             f"'{path}' is not what `edgegraft learn --checkpoint` writes: {fault}"
@@ -227,6 +227,18 @@ def _model_of(data: Path) -> Path:
     return Path(f"{name}.edgegraft")
 
 
+def _check_within(checkpoint: Path, request: Request, output: Path | None) -> None:
+    """Refuse outputs outside of a checkpoint's folder that only its second file names."""
+    named = [request.report, *([request.output] if output is None else [])]
+    folders = [request.settings["cache_dir"]]
+    for path in (path for path in (*named, *folders) if path is not None):
+        if not Path(path).resolve().is_relative_to(checkpoint.resolve().parent):
+            raise DataError(
+                f"'{Request.path_for(checkpoint)}' says to write to '{path}', outside of its "
+                "folder: if that is right, add --force"
+            )
+
+
 def resume(
     checkpoint: Annotated[Path, typer.Argument(help="What `learn --checkpoint` wrote.")],
     output: Annotated[
@@ -269,6 +281,8 @@ def resume(
         files = require_table(Path(request.data))
         if request.report is not None:
             require_report()
+        if not force:
+            _check_within(checkpoint, request, output)
         outputs = [Path(path) for path in (request.output, request.report) if path is not None]
         read = (*files, checkpoint, request.path_for(checkpoint))
         check_outputs(*outputs, force=force, reads=read)

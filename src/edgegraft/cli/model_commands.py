@@ -185,7 +185,7 @@ def explore(
         from edgegraft.cli.summary import shares_of
         from edgegraft.model import load, read_details
         from edgegraft.report.explorer import Explorer
-        from edgegraft.report.explorer_app import make_explorer_server
+        from edgegraft.report.explorer_app import make_explorer_server, one_time_address
 
         shares = shares_of(read_details(model).details)
         explorer = Explorer(load(model), title=model.name, shares=shares)
@@ -194,6 +194,6 @@ def explore(
         if open_browser:
             import webbrowser
 
-            webbrowser.open(url)
+            webbrowser.open(one_time_address(server))
         server.serve_forever()  # returns on Ctrl-C
         say(console, "The explorer has ended.")

@@ -188,7 +188,7 @@ def read_vcf(path: Path, options: ReadOptions) -> GenotypeSource:
     """Read a VCF or BCF file."""
     cyvcf2 = import_extra("cyvcf2", "genotypes", f"reading '{path}'")
     _check_whole(path)
-    ids, places, columns = [], [], []
+    ids, places, columns = list[str](), list[str](), list[Cells]()
     with explained(path, "VCF"):
         file = cyvcf2.VCF(str(path))
         n_rows = len(file.samples)

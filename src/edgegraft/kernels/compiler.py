@@ -157,8 +157,9 @@ class _KernelCache:
         context.refresh()
         for path in self._places(signature, context.codegen()):
             parts = _load(path)
-            if parts is not None:
-                return CompileResult._rebuild(context, *parts)
+            with contextlib.suppress(Exception):  # a file may be damaged and still be unpickled
+                if parts is not None:
+                    return CompileResult._rebuild(context, *parts)
         COMPILATION.check()
         return None
 

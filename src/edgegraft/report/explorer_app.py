@@ -18,7 +18,8 @@ from edgegraft.errors import DataError, ImpossibleEvidenceError, MissingExtraErr
 from edgegraft.report.explorer import Explorer, read_json
 
 try:
-    from flask import Blueprint, Flask, Response, abort, jsonify, render_template, request
+    from flask import Blueprint, Flask, Response, abort, jsonify, redirect, render_template, request
+    from werkzeug import Response as BaseResponse
     from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 except ImportError as error:
     raise MissingExtraError("flask", "explore", "the explorer") from error
@@ -39,12 +40,20 @@ _HEADERS = {
 }
 
 
+class _Application(Flask):
+    """Logs faults without their addresses, which contain the token."""
+
+    def log_exception(self, exc_info: Any) -> None:
+        """Log the traceback alone."""
+        self.logger.error("a request failed", exc_info=exc_info)
+
+
 def build_app(explorer: Explorer, token: str, port: int) -> Flask:
     """Return the application that shows a model to clients whose address begins with the token.
 
     The port of the server is part of the accepted Host headers.
     """
-    app = Flask(
+    app = _Application(
         "edgegraft.report",
         template_folder=_ASSETS,
         static_folder=_ASSETS,
@@ -52,14 +61,20 @@ def build_app(explorer: Explorer, token: str, port: int) -> Flask:
     )
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY
     app.register_blueprint(_routes(explorer), url_prefix=f"/{token}")
+    tickets = app.config["TICKETS"] = set[str]()
     hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
 
     @app.before_request
-    def guard() -> None:
+    def guard() -> BaseResponse | None:
         given = request.path.split("/")[1]
-        known = hmac.compare_digest(given.encode(), token.encode())
-        if request.headers.get("Host", "").lower() not in hosts or not known:
+        if request.headers.get("Host", "").lower() not in hosts:
             abort(403)
+        if given in tickets:
+            tickets.discard(given)
+            return redirect(f"/{token}/")
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            abort(403)
+        return None
 
     @app.after_request
     def harden(response: Response) -> Response:
@@ -70,6 +85,10 @@ def build_app(explorer: Explorer, token: str, port: int) -> Flask:
     @app.errorhandler(DataError)
     def refuse(error: Exception) -> tuple[Response, int]:
         return jsonify(error=str(error)), 409 if isinstance(error, ImpossibleEvidenceError) else 422
+
+    @app.errorhandler(UnicodeError)
+    def not_text(error: Exception) -> tuple[Response, int]:
+        return jsonify(error="the question is not text: it has half of a surrogate pair"), 400
 
     return app
 
@@ -113,10 +132,19 @@ def _routes(explorer: Explorer) -> Blueprint:
 
 
 class _Quiet(WSGIRequestHandler):
-    """Keeps addresses, which contain the token, out of the log."""
+    """Keeps addresses, which contain the token, out of the log; waits for a client no longer."""
 
-    def log_request(self, code: Any = "-", size: Any = "-") -> None:
+    timeout = 30  # seconds without a byte
+
+    def log(self, type: str, message: str, *args: Any) -> None:
         """Log nothing."""
+
+
+def one_time_address(server: BaseWSGIServer) -> str:
+    """Return an address that leads to the page once: other users see a browser's arguments."""
+    ticket = secrets.token_urlsafe(24)
+    server.app.config["TICKETS"].add(ticket)  # type: ignore[attr-defined]
+    return f"http://{LOOPBACK}:{server.port}/{ticket}"
 
 
 def make_explorer_server(explorer: Explorer, port: int = 0) -> tuple[BaseWSGIServer, str]:

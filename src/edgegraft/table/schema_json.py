@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pyarrow import ArrowException
+
 from edgegraft.errors import DataError, FileFormatError
-from edgegraft.table.arrow import type_from_name
+from edgegraft.table.arrow import decode_table, type_from_name
 from edgegraft.table.schema import Schema, Variable
 
 FORMAT = "edgegraft-schema"
@@ -63,11 +65,30 @@ def load_schema(text: str) -> Schema:
     if not isinstance(entries, list):
         raise FileFormatError('the schema has no list "variables"')
     try:
-        return Schema(_load_variable(i, entry) for i, entry in enumerate(entries))
+        schema = Schema(_load_variable(i, entry) for i, entry in enumerate(entries))
+        _check_labels(schema)
+        return schema
     except FileFormatError:
         raise
     except DataError as error:
         raise FileFormatError(f"the schema is malformed: {error}") from error
+
+
+def _check_labels(schema: Schema) -> None:
+    """Refuse categories that are not of their type, which would fail when rows are written."""
+    seen = set()
+    for variable in schema:
+        kind = (variable.dtype, variable.categories, tuple(map(type, variable.categories)))
+        if kind in seen:
+            continue
+        seen.add(kind)
+        try:
+            decode_table(Schema([variable]), [[k] for k in range(variable.n_states)])
+        except (ValueError, TypeError, OverflowError, ArrowException) as error:
+            raise FileFormatError(
+                f"variable '{variable.name}' of the schema has categories that are no "
+                f"{variable.dtype}: {error!s:.80}"
+            ) from error
 
 
 def _load_variable(position: int, entry: Any) -> Variable:
