@@ -17,7 +17,7 @@ strengths in it. Edges that stand in for such pairs go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -28,13 +28,14 @@ from edgegraft.conditional.judge import UNTESTABLE, Judge, Network, Pair, Verdic
 from edgegraft.conditional.rows import ConditionalRows
 from edgegraft.core import Layout
 from edgegraft.core.pairs import all_pairs, find_pairs
-from edgegraft.core.types import Edges, Floats, Mask, Tree
+from edgegraft.core.types import Edges, Mask, Tree
 from edgegraft.counts import PairCounts
 from edgegraft.grafting.events import StopReason
 from edgegraft.grafting.loop import adopt
 from edgegraft.grafting.pair_rules import PairRules
 from edgegraft.grafting.problem import ALL_PAIRS, ridge_of
 from edgegraft.grafting.state import SearchState
+from edgegraft.learn import doubt
 from edgegraft.learn.certificate import MAX_PAIRS
 from edgegraft.learn.copies import Copies, find_copies
 from edgegraft.learn.cut import Cut, q_values
@@ -55,35 +56,6 @@ _COMPLETE = StopReason.OPTIMAL, StopReason.GIVEN_UP
 _MAX_LOOKS = 3  # at pairs outside of the network; a budget, two are rarely needed
 
 
-@dataclass(frozen=True)
-class _Doubt:
-    """When more pairs of settled columns nearly pass than chance explains, and which do."""
-
-    #: of a column's variance, left by the model, below which its neighbours settle it: in cold
-    #: models .0 to .1, of pairs that nearly pass in surveys and other real tables, where weak pairs
-    #: nearly pass without any confusion, .3 to .7 (docs/decisions/015)
-    settled: float = 0.25
-    #: chance pairs of a column at the level where pairs nearly pass, as at the search's threshold
-    per_column: float = 1.0
-    excess: float = 2.0  # standard deviations beyond chance: about one table in 40
-    #: the same of rivals: each costs the tests of true edges information, so they are few
-    rivals: float = 0.1
-    significant: float = 0.05  # p-value that an edge needs beside rivals: the usual one of a test
-    #: times as many violating pairs as beside the tree, from which the joint order is worse: stars
-    #: 4 and more, common cause and chain 1.7; cold models .9 to 1.3 (docs/decisions/015)
-    worse: float = 1.5
-
-    def level(self, per_column: float, n: int) -> float:
-        """Return the p-value below which chance has some of the pairs of each column."""
-        return min(per_column / max(n - 1, 1), 1.0)
-
-    def limit(self, n_settled: int, n: int) -> float:
-        """Return the number of pairs of settled columns that chance explains: a Poisson count."""
-        mean = 0.5 * n_settled * (n_settled - 1) * self.level(self.per_column, n)
-        return mean + self.excess * float(np.sqrt(mean))
-
-
-_DOUBT = _Doubt()
 _FIT_ROWS = 0.1  # weight of the ridge of the kept edges' fit, in rows: as in the judge
 _UNFITTED_ROWS, _MIN_TOL = 10.0, 1e-6  # left unfitted at most: what scores of pairs notice
 _ITERATIONS = 500
@@ -218,25 +190,17 @@ class _Decisions:
     @property
     def in_doubt(self) -> bool:
         """Whether more pairs of settled columns nearly pass than chance explains."""
-        near = self._near(_DOUBT.per_column)
-        limit = _DOUBT.limit(int(self._settled().sum()), self._n)
-        self._rivals = near if len(near) > limit else []
+        near = self._near(doubt.RULE.per_column, doubt.RULE.settled)
+        self._rivals = near if len(near) > doubt.RULE.limit(self._n) else []
         return bool(self._rivals)
 
-    def _settled(self) -> Mask:
-        """Return which columns have little variance left at the last fit."""
-        left, whole = self._rule.noise, self._search.penalty.noise
-        if left is None or whole is None:
-            return np.zeros(self._n, bool)
-        return np.asarray(left.spread**2 < _DOUBT.settled * whole.spread**2)
-
-    def _near(self, per_column: float) -> list[Pair]:
+    def _near(self, per_column: float, share: float) -> list[Pair]:
         """Return the pairs of settled columns that nearly pass, the most significant first."""
-        settled = self._settled()
+        settled = doubt.settled(self._rule, self._search.penalty, share, self._n)
         asked = [(i, j) for i, j in self.violating if settled[i] and settled[j]]
         p = np.array([verdict.p_value for verdict in self._judge.ask(self._network, asked)])
         order = np.argsort(p, kind="stable")
-        return [asked[k] for k in order if p[k] <= _DOUBT.level(per_column, self._n)]
+        return [asked[k] for k in order if p[k] <= doubt.RULE.level(per_column, self._n)]
 
     def build_jointly(self) -> bool:
         """Build the network of the strongest pairs of a joint fit, as many as were candidates.
@@ -254,8 +218,9 @@ class _Decisions:
         self.dismiss(strengths=joint.strengths)
         self.admit(_pairs(pairs))
         self.fit()
-        if len(self.violating) > _DOUBT.worse * n_before:
+        if len(self.violating) > doubt.RULE.worse * n_before:
             self._network = before
+            self.fit()
             self.dismiss()  # drops nothing: for the verdicts
             return False
         self._joint = joint
@@ -263,13 +228,15 @@ class _Decisions:
 
     def drop_stand_ins(self) -> None:
         """Drop edges that are not significant beside pairs which nearly pass, the weakest first."""
-        rivals, edges = set(self._near(_DOUBT.rivals)), set(self._network.edges)
-        strengths = {pair: self._verdicts[pair].statistic for pair in edges} | dict.fromkeys(
-            rivals, np.inf
-        )
+        rivals = set(self._near(doubt.RULE.rivals, doubt.RULE.rivals_settled))
+        edges = set(self._network.edges)
+        if not rivals:
+            return
+        strengths = {pair: self._verdicts[pair].statistic for pair in edges}
+        strengths |= dict.fromkeys(rivals, np.inf)
         spared = frozenset(rivals.union(_pairs(self._rules.required)))
         self._network.add(rivals)
-        asked = dismiss(self._network, self._judge, _significant, spared, strengths)
+        asked = dismiss(self._network, self._judge, doubt.significant, spared, strengths)
         self._network.drop(rivals)
         dropped = {pair: asked[pair] for pair in edges if not self._has(pair)}
         self.dismiss()
@@ -358,10 +325,6 @@ def test_all(search: SearchState, stages: Stages) -> Confirmation:
         model = refit(search, search.penalty.ridge)
     n, kept = len(objective.schema), np.ones(len(edges), bool)
     return Confirmation(tests, kept, [], Copies(np.arange(n)), model, search.penalty)
-
-
-def _significant(edges: Edges, p_values: Floats, n_others: int) -> Mask:
-    return np.asarray(p_values <= _DOUBT.significant)
 
 
 def _pairs(edges: Edges) -> list[Pair]:
