@@ -84,6 +84,8 @@ def _check_labels(schema: Schema) -> None:
         seen.add(kind)
         try:
             decode_table(Schema([variable]), [[k] for k in range(variable.n_states)])
+        except UnicodeEncodeError:
+            continue  # a lone surrogate is text that a model was learned from and may be saved with
         except (ValueError, TypeError, OverflowError, ArrowException) as error:
             raise FileFormatError(
                 f"variable '{variable.name}' of the schema has categories that are no "
