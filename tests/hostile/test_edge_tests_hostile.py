@@ -98,7 +98,7 @@ def test_bad_weights_are_refused(weights, message):
 def test_another_table_is_refused():
     table = PackedTable.from_codes(make_codes())
     model = fit_edges(table, [(0, 1)])
-    with pytest.raises(ModelError, match="not those of the model"):
+    with pytest.raises(ModelError, match="differ from the model's"):
         edge_tests(PackedTable.from_codes(make_codes(n=3)), model)
     with pytest.raises(ModelError, match="'x0' has 4 states in the table and 3"):
         edge_tests(PackedTable.from_codes(make_codes(states=4)), model)

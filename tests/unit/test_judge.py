@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from edgegraft.conditional.admission import stand_ins
+from edgegraft.conditional.admission import dismiss
 from edgegraft.conditional.conditional import Conditional
 from edgegraft.conditional.judge import UNTESTABLE, Judge, Level, Network, Verdicts
 from edgegraft.conditional.survey_design import SurveyDesign, weigh
+from edgegraft.learn.doubt import significant
 from tests.judge_cases import TRIANGLE, network_of, rows_of, side_by_side, verdicts_of
 
 
@@ -223,5 +224,6 @@ def test_no_verdicts_are_empty_columns():
 
 def test_a_stand_in_is_not_significant_beside_the_pair_that_it_stands_for():
     rows = rows_of(chain(np.random.default_rng(2), 1000, 2))
-    network = network_of(3, [(0, 1), (0, 2)])  # (1, 2) is lacking
-    assert set(stand_ins(network, [(1, 2)], Judge(rows, LEVEL))) == {(0, 2)}
+    network = network_of(3, [(0, 1), (0, 2), (1, 2)])
+    dismiss(network, Judge(rows, LEVEL), significant, frozenset([(1, 2)]))
+    assert network.edges == {(0, 1), (1, 2)}

@@ -12,7 +12,6 @@ from tempfile import TemporaryFile
 from rich.console import Console
 
 from edgegraft.cli.console import reported, warned
-from edgegraft.core.atomic import check_replaceable
 from edgegraft.errors import MissingExtraError, ModelError
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -89,6 +88,8 @@ def check_outputs(*outputs: Path | None, force: bool, reads: Iterable[Path] = ()
 
     Other files of the command, which it reads or also writes, are never replaced.
     """
+    from edgegraft.core.atomic import check_replaceable
+
     others = list(reads)
     for path in outputs:
         if path is None:
